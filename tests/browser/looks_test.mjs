@@ -8,7 +8,7 @@ import { lowContrast, unnamedControls } from "./looks.mjs";
 import { RawWriters } from "./raw_writer.mjs";
 import { hostile, writeCluster, writeHostile } from "./scenes.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { anything, assertUnharmed, bin, closeTab, count, foreign, graveFindings, loaded, openTab, page, seen, tab, text, troubles } from "./tab.mjs";
+import { anything, assertUnharmed, bin, closeTab, count, foreign, gone, graveFindings, loaded, openTab, page, seen, tab, text, troubles } from "./tab.mjs";
 import { composerCycle } from "./viewer.mjs";
 
 const stand = new Stand(bin, page);
@@ -76,7 +76,7 @@ test("names as long as they may be are text on each page, and fit a phone", asyn
     await loaded(hash);
     await assertUnharmed(hash);
     assert.doesNotMatch(await tab.innerText("main"), /[\u202a-\u202e\u2066-\u2069]/, `${hash}: nothing turns text around`);
-    for (const width of [360, 1280]) await assertFits(hash, width);
+    for (const width of [320, 360, 1280]) await assertFits(hash, width);
     assert.deepEqual(await tab.evaluate(unnamedControls), [], hash);
   }
 });
@@ -208,8 +208,8 @@ test("an axis has its ticks whole, and a low chart has some, too", async () => {
   assert.equal(await tab.locator(".spark svg").first().locator("path.base").count(), 1);
 });
 
-/** Both themes on a phone and at a desk: what axe finds, contrast, names of controls. */
-async function assertReadable(where, widths = [360, 1280]) {
+/** Both themes, on phones and at a desk (320 px is what a page of 1280 has that is enlarged four times): what axe finds, contrast, names of controls. */
+async function assertReadable(where, widths = [320, 360, 1280]) {
   for (const colorScheme of ["light", "dark"]) {
     await tab.emulateMedia({ colorScheme });
     for (const width of widths) {
@@ -227,6 +227,20 @@ test("each page is readable in both themes, on a phone and at a desk", async () 
     await until(`something at ${hash}`, async () => (await count(anything)) > 0);
     await loaded(hash);
     await assertReadable(hash);
+  }
+});
+
+test("a choice that is open is readable, too", async () => {
+  await goTo(`#/trial/${cluster}/metrics`);
+  await loaded("metrics");
+  for (const what of ["Agents", "Metrics"]) {
+    const isOpen = async () => (await count(`details[data-choice="${what}"][open] input`)) > 0;
+    await tab.click(`details[data-choice="${what}"] summary`);
+    await until(`the choice of ${what}`, isOpen);
+    await assertReadable(`the choice of ${what}`);
+    assert.ok(await isOpen(), what);
+    await tab.keyboard.press("Escape");
+    await gone(`details[data-choice="${what}"][open]`);
   }
 });
 

@@ -12,6 +12,9 @@ const ticks = 200;
 const clock = { rank: 0, stepUs: 1_000_000, ticks, firstBatch: 0, startUs: (Math.floor(Date.now() / 1000) - ticks - 10) * 1e6 };
 const timing = (name, value) => ({ group: "timing", name, unit: "seconds", kind: duration, value });
 const ids = [];
+/** Means of what three trials are compared by, in percent. */
+const byBatch = [10, 30, 20];
+const byTime = [30, 20, 40];
 
 before(async () => {
   await stand.startMaster();
@@ -19,9 +22,12 @@ before(async () => {
   const raw = new RawWriters(stand.ports.grpc);
   // Fetching takes 1 ms, 2 ms, ... 200 ms; each step a second, half of it training.
   ids.push(await raw.write({ trial: "told", ...clock, series: [timing("step", () => 1), timing("dataloader_next", (tick) => (tick + 1) / 1000), timing("train_batch", () => 0.5)] }));
-  // By time since their start: 10, 30 and 20 %.
-  for (const [at, percent] of [10, 30, 20].entries()) {
-    ids.push(await raw.write({ trial: `side-${at}`, ...clock, startUs: clock.startUs - at * 3_600e6, series: [{ group: "cpu", name: "cpu_util_simple", unit: "percent", value: () => percent }, timing("step", () => 1)] }));
+  for (const [at, percent] of byBatch.entries()) {
+    const cpu = (value) => ({ group: "cpu", name: "cpu_util_simple", unit: "percent", value: () => value });
+    const began = { trial: `side-${at}`, ...clock, startUs: clock.startUs - at * 3_600e6 };
+    ids.push(await raw.write({ ...began, series: [cpu(percent), timing("step", () => 1)] }));
+    // As many samples without a batch: they are there by time alone, and move its means.
+    await raw.write({ ...began, rank: undefined, firstBatch: -1, series: [cpu(2 * byTime[at] - percent)] });
   }
   // Of a project of its own, whose cap is tighter than this trial's.
   ids.push(await raw.write({ trial: "wide", project: "tight", ...clock, series: [timing("step", () => 1), timing("train_batch", () => 0.5)] }));
@@ -89,21 +95,31 @@ test("a picture has the lines that the chart has", async () => {
   assert.ok(inPicture.ofLine > inPicture.width / 2, JSON.stringify(inPicture));
 });
 
-test("three trials are compared by time since each one's start", async () => {
+test("three trials are compared by batch, and by time since each one's start", async () => {
   await show(`#/compare?t=${ids[1]}&t=${ids[2]}&t=${ids[3]}`);
-  await seen(".compared li >> nth=2");
-  await tab.click('button:has-text("By time since start")');
   const row = 'tr:has(td.name:has-text("cpu_util_simple"))';
-  await seen(row);
-  const cells = (await tab.locator(`${row} td.number`).allInnerTexts()).map((cell) => cell.replace(/\s+/g, " ").trim());
-  assert.match(cells[0], /^10(\.0+)? %$/, String(cells));
-  assert.match(cells[1], /^30(\.0+)? %/, String(cells));
-  assert.match(cells[2], /^20(\.0+)? %/, String(cells));
+  const percents = async (selector) => (await tab.locator(selector).allInnerTexts()).map((cell) => Number(cell.match(/(\d+(\.\d+)?)\s%/)?.[1]));
+  const told = (what, selector, wanted) => until(what, async () => JSON.stringify(await percents(selector)) === JSON.stringify(wanted));
+  await told("means by batch", `${row} td.number`, byBatch);
+  await tab.click('button:has-text("By time since start")');
+  await until("the axis in the address", () => tab.evaluate(() => location.hash.includes("axis=time")));
+  await told("means by time", `${row} td.number`, byTime);
   await tab.locator(`${row} input`).check();
   const chart = '.charts section[data-metric="cpu/cpu_util_simple"]';
-  await seen(`${chart} .legend li >> nth=2`);
   // Hours apart, and side by side: the range is that of one.
-  assert.deepEqual((await tab.locator(`${chart} .legend li`).allInnerTexts()).map((line) => line.match(/(\d+)(\.0+)? %/)?.[1]), ["10", "30", "20"]);
+  await told("the ends of the lines", `${chart} .legend li`, byTime);
+  const place = tab.locator(`${chart} .u-over`);
+  await place.scrollIntoViewIfNeeded();
+  const { width, height } = await place.boundingBox();
+  await place.hover({ position: { x: width / 2, y: height / 2 } });
+  await until("seconds since start", async () => {
+    const seconds = Number((await text(`${chart} .chart-place`)).match(/^since start (\d+(\.\d+)?) s/)?.[1]);
+    return Math.abs(seconds - ticks / 2) < 5;
+  });
+  await tab.mouse.move(0, 0);
+  await tab.click('button:has-text("By batch")');
+  await told("means by batch again", `${row} td.number`, byBatch);
+  await told("the ends of the lines by batch", `${chart} .legend li`, byBatch);
 });
 
 test("what a cap would remove is told in numbers before it is set", async () => {

@@ -545,7 +545,7 @@ test("each page fits each width, has names for its controls, and contrast in bot
     await seen("table, canvas, dl");
     // Comes after the charts, and is the longest of what stands beside their tools.
     if (hash.endsWith("/metrics")) await seen("[data-shared]");
-    for (const width of [360, 1280, 2560]) {
+    for (const width of [320, 360, 1280, 2560]) {
       await tab.setViewportSize({ width, height: 900 });
       const over = await tab.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(over <= 0, `${hash} is ${over} px too wide at ${width}`);

@@ -82,10 +82,11 @@ export class RawWriters {
     this.streams = new Set();
   }
 
-  /** `rank` undefined = a machine's sampler; `open`: it is not closed, so that its trial runs for a minute yet. */
+  /** `rank` undefined = a machine's sampler; `open`: it is not closed, so that its trial runs for a minute yet;
+   *  `died`: its process did, before it closed. */
   async write(asked) {
     const writer = randomBytes(16);
-    const { trial, project = "", agent = "node-1", rank, labels = {}, series = [], losses = [], open = false } = asked;
+    const { trial, project = "", agent = "node-1", rank, labels = {}, series = [], losses = [], open = false, died = false } = asked;
     const messages = [{ message: { case: "open", value: {
       writer, externalId: trial, project, agentId: agent, machine: createHash("md5").update(agent).digest("hex"), attemptKey: "one", isSampler: rank === undefined, rank: rank ?? 0, labels,
       recorderVersion: "raw/1", sentTimeUs: BigInt(Date.now()) * 1000n,
@@ -95,7 +96,7 @@ export class RawWriters {
         { ref: at + 1, tickGroup: 1, metricGroup: group, name, unit, labels, kind })) } } });
       messages.push(chunk(writer, encode("ChunkBody", { tables: [table(asked)], losses })));
     }
-    if (!open) messages.push({ message: { case: "close", value: { writer, finalSequence: series.length > 0 ? 1n : 0n } } });
+    if (!open) messages.push({ message: { case: "close", value: { writer, finalSequence: series.length > 0 ? 1n : 0n, died } } });
     const answer = decode("WriteChunksResponse", await this.call("WriteChunks", encode("WriteChunksRequest", { messages })));
     const kinds = answer.messages.map(({ message }) => message);
     const refused = kinds.find((one) => one.case === "refused" || (one.case === "ack" && one.value.rejections.length > 0));

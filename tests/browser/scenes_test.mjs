@@ -45,7 +45,7 @@ test("trials are searched by name, state and project, and turned over page by pa
   await seen('button:has-text("Older"):disabled');
   await tab.fill('input[aria-label="Project"]', "many");
   await listed("the first page of those of a project", (all) => all.length === 50 && all.every((name) => name.startsWith("many/")));
-  assert.match(tab.url(), /project=many/);
+  await until("the project in the address", () => tab.evaluate(() => location.hash.includes("project=many")));
   await tab.fill('input[type="search"]', "p-0");
   await listed("those of the name", (all) => all.length === 9 && all.every((name) => name.startsWith("many/sweep-0")));
   assert.equal(await count('nav[aria-label="Pages of trials"]'), 0);
@@ -185,7 +185,7 @@ test("agents, GPUs and ranks are chosen, and the link has the choice", async () 
   await tab.click('button:has-text("Copy link")');
   await seen('button:has-text("Copied")');
   const link = await tab.evaluate(() => navigator.clipboard.readText());
-  assert.equal(link, tab.url());
+  await until("the link is the address", () => tab.url() === link);
   await show("#/trials");
   await seen("tbody tr");
   await tab.goto(link);
@@ -337,21 +337,25 @@ test("each way of failing has a mark and words of its own", async () => {
     { absence: "not permitted", says: /Not permitted.*Ask whoever runs the master.*because <b>so<\/b>/s, answer: connect(403, "permission_denied") },
     { absence: "failed", says: /Something failed.*the master's log says more.*because <b>so<\/b>/s, answer: connect(500, "internal") },
   ];
+  const views = ["timings", "metrics", "heat", "traces", "completeness"].map((view) => `#/trial/${cluster.trialId}/${view}`);
+  const hashes = ["#/trials", ...views, `#/compare?t=${cluster.trialId}&t=${await idOf("over")}`, "#/admin"];
   const signs = new Set();
   for (const { absence, says, answer, bar = false } of ways) {
-    for (const hash of ["#/trials", `#/trial/${cluster.trialId}/metrics`, "#/admin"]) {
+    for (const hash of hashes) {
       await tab.route("**/stepwell.v1.*/*", answer);
       await tab.goto(`${stand.url}${hash}`);
       await tab.reload();
       const box = `[data-absence="${absence}"][role="alert"]`;
       await seen(box);
       assert.match(await text(box), says);
+      // Nothing says that it loads, or that there is nothing, where nobody knows.
+      await until(`no other box at ${hash}`, async () => (await count(`[data-absence]:not([data-absence="${absence}"]):visible`)) === 0);
       assert.equal(await tab.locator(".lost:visible").count(), bar ? 1 : 0, `${absence} ${hash}`);
       assert.equal(await count(`${box} b`), 0);
       signs.add(await text(`${box} .state-sign`));
       await tab.unroute("**/stepwell.v1.*/*");
       await tab.locator(`${box} button:has-text("Try again")`).first().click();
-      await seen("tbody tr, .charts canvas, dl.facts");
+      await seen(':is(tbody tr, .charts canvas, .heat canvas, dl.facts, [data-completeness], [data-absence="empty"]):visible');
     }
   }
   assert.equal(signs.size, ways.length, [...signs].join(" "));

@@ -1,7 +1,7 @@
 // Colours of lines as people see them whose eyes lack one kind of cones.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contrast, heatColor, lineLook, type Theme } from "../src/core/palette";
+import { contrast, heatColor, lineLook, looksMax, othersColor, restColor, type Theme } from "../src/core/palette";
 
 type Rgb = readonly [number, number, number];
 
@@ -14,7 +14,7 @@ const eyes: Readonly<Record<string, readonly Rgb[]>> = {
   tritan: [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
 };
 /** Of CIELAB (Delta E, 1976), where 2.3 is just seen side by side: lines lie apart, and are thin. */
-const distanceMin = 17;
+const distanceMin = 18;
 
 const dot = (row: Rgb, color: Rgb): number => row[0] * color[0] + row[1] * color[1] + row[2] * color[2];
 
@@ -40,8 +40,13 @@ function lab(color: Rgb): Rgb {
   return [116 * y - 16, 500 * (x - y), 200 * (y - z)];
 }
 
+/** Of lines, and the two greys that lie on each other at the top of a stack of layers. */
+function colorsOf(theme: Theme): string[] {
+  return [...Array.from({ length: 8 }, (_, at) => lineLook(at, theme).color), othersColor(theme), restColor(theme)];
+}
+
 function nearest(theme: Theme, eye: string): { distance: number; pair: string } {
-  const looks = Array.from({ length: 8 }, (_, at) => lineLook(at, theme).color);
+  const looks = colorsOf(theme);
   let found = { distance: Infinity, pair: "" };
   looks.forEach((one, at) => looks.slice(at + 1).forEach((other) => {
     const [a, b] = [lab(seenBy(eye, one)), lab(seenBy(eye, other))];
@@ -53,16 +58,24 @@ function nearest(theme: Theme, eye: string): { distance: number; pair: string } 
 
 for (const theme of ["light", "dark"] as const) {
   for (const eye of Object.keys(eyes)) {
-    test(`lines of the ${theme} theme differ for ${eye} eyes`, () => {
+    test(`lines and layers of the ${theme} theme differ for ${eye} eyes`, () => {
       const { distance, pair } = nearest(theme, eye);
       assert.ok(distance >= distanceMin, `${pair}: ${distance.toFixed(1)}`);
     });
   }
-  test(`lines of the ${theme} theme stand out from its panels`, () => {
+  test(`lines and layers of the ${theme} theme stand out from its panels`, () => {
     const ground = theme === "light" ? "#ffffff" : "#18202a";
-    for (let at = 0; at < 8; ++at) assert.ok(contrast(lineLook(at, theme).color, ground) >= 3, lineLook(at, theme).color);
+    for (const color of colorsOf(theme)) assert.ok(contrast(color, ground) >= 3, color);
   });
 }
+
+test("as many lines as a chart has at most look each like no other", () => {
+  for (const theme of ["light", "dark"] as const) {
+    const looks = Array.from({ length: looksMax }, (_, at) => JSON.stringify(lineLook(at, theme)));
+    assert.equal(new Set(looks).size, looksMax);
+    assert.equal(JSON.stringify(lineLook(looksMax, theme)), looks[0]);
+  }
+});
 
 test("a heat map grows lighter with its values for all eyes", () => {
   for (const eye of Object.keys(eyes)) {

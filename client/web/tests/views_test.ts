@@ -1,25 +1,29 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { changeOf, largestChange } from "../src/core/compared";
+import { looksMax } from "../src/core/palette";
 import { formatNumbers, parseNumbers } from "../src/core/number_ranges";
 import { chosenCharts, foldsTogether, labelValues, lineNames, metricCharts, wanted, type KnownSeries } from "../src/core/series_choice";
-import { compareView, formatView, parseView, trialsView, trialView, type View } from "../src/core/view_state";
+import { adminView, compareView, formatView, parseView, trialsView, trialView, type View } from "../src/core/view_state";
 
 test("a link restores the view", () => {
   const views: View[] = [
     trialsView,
-    { page: "trials", search: "a&b=c #?/ %", state: "failed", project: "עברית" },
+    { page: "trials", search: "a&b=c #?/ %", state: "failed", project: "עברית", pageNo: 3, pageToken: "AbC_-9.x" },
     trialView("1000000000"),
     {
       ...trialView("7"), tab: "metrics", axis: "batch", start: 3, end: 99, metrics: ["gpu/gpu_util", "own%2Fgroup/a/b?c&d"],
       labels: new Map([["agent", ["vm", "<script>"]], ["device", ["GPU-1"]]]), rank: "all", lines: "one",
     },
     { ...trialView("7"), tab: "metrics", liveUs: 60_000_000 },
-    { ...trialView("7"), tab: "traces", traces: [1, 2, 3, 7], placed: "start", steps: 7 },
+    { ...trialView("7"), tab: "traces", traces: [1, 2, 3, 7], placed: "start", steps: 7, filter: "rank 1 & <b>" },
     { ...trialView("7"), tab: "heat", clock: "device", metrics: ["timing/forward"] },
     { ...compareView, trials: ["1", "2"], axis: "time", metrics: ["timing/step"] },
-    { ...compareView, trials: ["1", "2"], start: 0, end: 40 },
-    { page: "admin" },
+    { ...compareView, trials: ["1", "2"], start: 0, end: 40, filter: "back ward/ü" },
+    adminView,
+    { page: "admin", place: { owner: "project", name: "vision & co", metricGroup: "" } },
+    { page: "admin", place: { owner: "trial", name: "1000000001", metricGroup: "gpu" } },
+    { page: "admin", place: { owner: "all", name: "", metricGroup: "cpu" } },
     { page: "missing", address: "/nonsense?a=b#c" },
   ];
   for (const view of views) assert.deepEqual(parseView(formatView(view)), view);
@@ -43,6 +47,12 @@ test("what cannot be read falls back", () => {
   for (const address of ["/nowhere/at/all", "/trial/abc/metrics?m=a", "/trial", "nonsense"]) assert.deepEqual(parseView(`#${address}`), { page: "missing", address });
   assert.deepEqual(parseView("#/trial/7/nothing?from=9&to=3&axis=x&rank=;drop&live=-1&lines=9"), trialView("7"));
   assert.deepEqual(parseView("#/trials?state=weird"), trialsView);
+  // A page has a number and a token, or is the first.
+  for (const page of ["page=3", "after=abc", "page=1&after=abc", "page=x&after=abc", "page=2&after=%3Cb%3E"]) assert.deepEqual(parseView(`#/trials?${page}`), trialsView, page);
+  for (const place of ["of=project", "of=all&name=x", "of=nobody&name=x", "name=x", "of=trial&name="]) assert.deepEqual(parseView(`#/admin?${place}`), adminView, place);
+  assert.equal((parseView(`#/compare?q=${"x".repeat(999)}`) as { filter: string }).filter.length, 256);
+  // A filter of traces is of no other tab.
+  assert.equal(formatView({ ...trialView("7"), tab: "metrics", filter: "x" }), "#/trial/7/metrics");
   assert.equal((parseView(`#/compare?${[...Array(40).keys()].map((i) => `t=${i + 1}`).join("&")}`) as { trials: string[] }).trials.length, 16);
 });
 
@@ -80,6 +90,10 @@ test("more lines than an eye can tell apart become one", () => {
   assert.ok(foldsTogether(chart, ""));
   assert.ok(!foldsTogether(chart, "each"));
   assert.ok(!foldsTogether({ ...chart, series: chart.series.slice(0, 1) }, "one"));
+  // Also where a line each is asked for: more than there are looks.
+  const crowd = (count: number) => ({ ...chart, series: [...Array(count).keys()].map((i) => series(i + 1, "a", "b", { rank: String(i) })) });
+  assert.ok(!foldsTogether(crowd(looksMax), "each"));
+  assert.ok(foldsTogether(crowd(looksMax + 1), "each"));
 });
 
 test("a change says how much, and which way only where it is known", () => {
