@@ -69,7 +69,7 @@ grpc::Status AdminService::GetStatus(grpc::ServerContext* call, const pb::GetSta
   response->set_role(now.role_name());
   response->set_database_up(now.database_up);
   response->set_database_error(now.database_error);
-  response->set_disk_free_bytes(now.disk_free_bytes);
+  response->set_disk_free_bytes(now.disk_free_bytes());
   response->set_disk_error(now.disk_error);
   response->set_streams_open(parts_.stats.streams_open);
   response->set_writers_open(static_cast<std::int64_t>(parts_.registry.open_count()));

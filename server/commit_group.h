@@ -44,6 +44,8 @@ struct CheckedChunk {
   std::optional<WriterState> closing;
   // What it takes of the queue.
   std::int64_t bytes = 0;
+  // When its stream had checked it.
+  SteadyTime checked_time;
   // When it was queued; set by CommitQueue.
   SteadyTime queued_time;
 };

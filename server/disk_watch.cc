@@ -1,7 +1,6 @@
 #include "server/disk_watch.h"
 
-#include <algorithm>
-#include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "base/log.h"
@@ -22,11 +21,14 @@ void DiskWatch::Look() {
     return;
   }
   std::vector<DiskFree> disks;
+  DiskRoom data, wal;
   // The WAL may lie on a disk of its own, behind a link.
-  for (const auto& [holds, path] : {std::pair("data", data_directory_ + "/pg"),
-                                    std::pair("WAL", data_directory_ + "/pg/pg_wal")}) {
+  for (const auto& [holds, path, room] :
+       {std::tuple("data", data_directory_ + "/pg", &data),
+        std::tuple("WAL", data_directory_ + "/pg/pg_wal", &wal)}) {
     auto disk = ReadDiskFree(holds, path);
     if (disk.ok()) {
+      *room = {disk->free_bytes, disk->total_bytes};
       disks.push_back(*std::move(disk));
     } else if (!told_unknown_) {
       log::Warning("disk_space_unknown", {{"status", disk.status().ToString()}});
@@ -34,9 +36,7 @@ void DiskWatch::Look() {
     }
   }
   const bool news = space_.Judge(disks);
-  std::int64_t least = disks.empty() ? 0 : disks.front().free_bytes;
-  for (const DiskFree& disk : disks) least = std::min(least, disk.free_bytes);
-  state_.SetDisk(space_.reason(), least);
+  state_.SetDisk(space_.reason(), data, wal);
   if (!news) return;
   if (space_.low()) {
     log::Warning("disk_low", {{"why", space_.reason()}});

@@ -36,6 +36,13 @@ HeadChunkPtr MakeHead(CheckedChunk& chunk, std::int64_t received_time_us) {
 
 bool HasSequences(const CheckedChunk& chunk) { return chunk.last_sequence >= chunk.first_sequence; }
 
+void CountMissing(const CheckedChunk& chunk, IngestStats& stats) {
+  if (!chunk.gaps.empty()) stats.missing.AddGaps(chunk.gaps);
+  if (!chunk.rejected) return;
+  ++stats.chunks_rejected;
+  stats.missing.AddRejected(chunk.rejected->complaint.reason, chunk.rejected->sample_count);
+}
+
 // Whether the database holds what `advance` brought. A repeat here is our own commit whose answer was
 // lost: streams sort out all others. Where that answer stayed away until the writer was opened again, the
 // repeat is fenced; but nobody else commits in this epoch, so what is there up to its end is ours. Left
@@ -136,6 +143,7 @@ void GroupCommitter::Store(std::vector<CheckedChunk> chunks) {
                      {{"chunks", chunks.size()}, {"took_ms", absl::ToInt64Milliseconds(took)}});
       }
       if (results.ok()) {
+        parts_.stats.commit_duration.Observe(took);
         parts_.state.SetDatabase(absl::OkStatus());
         Settle(std::move(chunks), group, {*std::move(results), in_doubt}, epoch);
         break;
@@ -220,6 +228,7 @@ void GroupCommitter::Settle(std::vector<CheckedChunk> chunks, const CommitGroup&
     if (!stored || !HasSequences(chunks[i])) continue;
     sample_count += static_cast<std::uint64_t>(chunks[i].decoded.sample_count);
     ++chunk_count;
+    CountMissing(chunks[i], parts_.stats);
     heads.push_back(MakeHead(chunks[i], group.request.received_time_us));
   }
   parts_.stats.chunks_committed += chunk_count;

@@ -127,6 +127,7 @@ void IngestStream::Committed(const CheckedChunk& chunk) {
     ack.closed = chunk.closing.has_value();
     if (chunk.rejected) ack.rejections.push_back(MakeRejection(chunk));
     board_.PostAck(chunk.writer, std::move(ack));
+    context_.stats.ack_latency.Observe(SteadyTime::Now() - chunk.checked_time);
   }
   CountOff(chunk);
 }

@@ -90,7 +90,6 @@ void IngestStream::HandleChunk(const pb::Chunk& chunk) {
                       .sealed_time_us = chunk.sealed_time_us(),
                       .has_body = !content.whole_rejected},
                      content.decoded.tables, checked.journal_entry);
-  if (content.rejected) ++context_.stats.chunks_rejected;
   checked.decoded = std::move(content.decoded);
   checked.gaps = std::move(content.gaps);
   checked.rejected = std::move(content.rejected);
@@ -133,6 +132,7 @@ void IngestStream::AwaitRoom() {
 }
 
 void IngestStream::Enqueue(IngestSession& session, CheckedChunk chunk) {
+  chunk.checked_time = SteadyTime::Now();
   chunk.bytes = static_cast<std::int64_t>(chunk.journal_entry.size()) + chunk.decoded.bytes +
                 kChunkOverheadBytes;
   {

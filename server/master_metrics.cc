@@ -1,6 +1,7 @@
 #include "server/master_metrics.h"
 
 #include <array>
+#include <utility>
 
 namespace stepwell {
 namespace {
@@ -15,6 +16,18 @@ void Counter(MetricFamilies& families, const char* name, const char* help, doubl
   families.Add({name, help, MetricType::kCounter}, value, labels);
 }
 
+void Histogram(MetricFamilies& families, const char* name, const char* help,
+               const LatencyHistogram& latency) {
+  const LatencyHistogram::Reading reading = latency.Read();
+  MetricHistogram histogram;
+  for (const std::int64_t bound_us : LatencyHistogram::kBoundsUs) {
+    histogram.bounds.push_back(static_cast<double>(bound_us) / 1e6);
+  }
+  histogram.counts.assign(reading.counts.begin(), reading.counts.end());
+  histogram.sum = reading.sum_seconds;
+  families.AddHistogram({name, help, MetricType::kHistogram}, std::move(histogram));
+}
+
 double Number(const std::atomic<std::uint64_t>& count) {
   return static_cast<double>(count.load(std::memory_order_relaxed));
 }
@@ -27,6 +40,12 @@ void AddIngest(const IngestStats& stats, MetricFamilies& families) {
   Counter(families, chunks, chunks_help, Number(stats.chunks_rejected), {{"result", "rejected"}});
   Counter(families, "stepwell_ingest_samples_total", "Samples committed.",
           Number(stats.samples_committed));
+  Histogram(families, "stepwell_ack_latency_seconds",
+            "From when a chunk was checked until its ack was handed to its stream.",
+            stats.ack_latency);
+  Histogram(families, "stepwell_commit_seconds",
+            "How long the database took for each transaction that stored chunks.",
+            stats.commit_duration);
   Counter(families, "stepwell_commit_groups_total", "Transactions that stored chunks.",
           Number(stats.commit_groups));
   Counter(families, "stepwell_commits_in_doubt_total",
@@ -36,6 +55,70 @@ void AddIngest(const IngestStats& stats, MetricFamilies& families) {
   Counter(families, "stepwell_lost_sequences_total",
           "Acked chunks that a replay did not find; each is in a gap.",
           Number(stats.sequences_lost));
+}
+
+// As the contract names it, without its prefix.
+const char* CauseWord(GapCause cause) {
+  switch (cause) {
+    case GapCause::kRingFull:
+      return "ring_full";
+    case GapCause::kSensorFailed:
+      return "sensor_failed";
+    case GapCause::kLate:
+      return "late";
+    case GapCause::kUnsupported:
+      return "unsupported";
+    case GapCause::kNoPermission:
+      return "no_permission";
+    case GapCause::kSpoolFull:
+      return "spool_full";
+    case GapCause::kSpoolCorrupt:
+      return "spool_corrupt";
+    case GapCause::kSpoolLost:
+      return "spool_lost";
+    case GapCause::kRejected:
+      return "rejected";
+    case GapCause::kClock:
+      return "clock";
+    case GapCause::kCap:
+      return "cap";
+    case GapCause::kCutOff:
+      return "cut_off";
+    case GapCause::kRestored:
+      return "restored";
+  }
+  return "unknown";
+}
+
+// Each cause from the start on, so that an increase is seen of the first one.
+void AddMissing(const MissingCounts& missing, MetricFamilies& families) {
+  for (std::size_t at = 1; at <= MissingCounts::kCauseMax; ++at) {
+    const auto cause = static_cast<GapCause>(at);
+    const MissingCounts::Count gaps = missing.Gaps(cause);
+    const MetricLabels labels = {{"cause", CauseWord(cause)}};
+    Counter(families, "stepwell_gaps_total", "Gaps that came with what was committed, by cause.",
+            static_cast<double>(gaps.count), labels);
+    Counter(families, "stepwell_gap_samples_total",
+            "Samples that these gaps say are missing; some do not know how many.",
+            static_cast<double>(gaps.sample_count), labels);
+  }
+  for (const auto& [reason, rejected] : missing.Rejected()) {
+    Counter(families, "stepwell_rejected_chunks_total",
+            "Chunks that were rejected, as a whole or in part, by reason.",
+            static_cast<double>(rejected.count), {{"reason", reason}});
+    Counter(families, "stepwell_rejected_samples_total",
+            "Samples of rejected chunks, by reason; of those that could be counted.",
+            static_cast<double>(rejected.sample_count), {{"reason", reason}});
+  }
+}
+
+void AddDisk(const char* holds, const DiskRoom& disk, MetricFamilies& families) {
+  if (disk.total_bytes == 0) return;
+  Gauge(families, "stepwell_disk_free_bytes",
+        "Free for an unprivileged process, of the disk that holds this of the database.",
+        static_cast<double>(disk.free_bytes), {{"holds", holds}});
+  Gauge(families, "stepwell_disk_size_bytes", "Size of that disk.",
+        static_cast<double>(disk.total_bytes), {{"holds", holds}});
 }
 
 // In the order of RateKind.
@@ -78,7 +161,19 @@ void AddMasterMetrics(const MasterReading& reading, MetricFamilies& families) {
   Gauge(families, "stepwell_unfolded_bytes",
         "Memory of committed samples that SQL does not see yet.",
         static_cast<double>(reading.unfolded_bytes));
+  if (reading.queue_limit_bytes > 0) {
+    Gauge(families, "stepwell_queue_bytes", "Memory of checked chunks that wait for a commit.",
+          static_cast<double>(reading.queue_bytes));
+    Gauge(families, "stepwell_queue_limit_bytes",
+          "What that queue holds at most; then streams are not read.",
+          static_cast<double>(reading.queue_limit_bytes));
+  }
+  AddDisk("data", reading.state.data_disk, families);
+  AddDisk("wal", reading.state.wal_disk, families);
+  Counter(families, "stepwell_swept_samples_total", "Samples that sweeps removed, as caps say.",
+          static_cast<double>(reading.swept_samples));
   AddIngest(reading.stats, families);
+  AddMissing(reading.stats.missing, families);
   AddRates(reading.rates, families);
 }
 

@@ -20,6 +20,10 @@ struct MasterReading {
   const IngestStats& stats;
   std::int64_t writers_open = 0;
   std::int64_t unfolded_bytes = 0;
+  // Of the queue before commits; 0 = there is none yet.
+  std::int64_t queue_bytes = 0;
+  std::int64_t queue_limit_bytes = 0;
+  std::int64_t swept_samples = 0;
   RateCounts rates = {};
 };
 

@@ -1,5 +1,7 @@
 #include "server/master_state.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "storage/pg_error.h"
@@ -23,6 +25,12 @@ std::string MasterState::Snapshot::reason() const {
       return recovering ? "recovering: the journal is being replayed" : "";
   }
   return "";
+}
+
+std::int64_t MasterState::Snapshot::disk_free_bytes() const {
+  if (data_disk.total_bytes == 0) return wal_disk.free_bytes;
+  if (wal_disk.total_bytes == 0) return data_disk.free_bytes;
+  return std::min(data_disk.free_bytes, wal_disk.free_bytes);
 }
 
 std::string MasterState::Snapshot::role_name() const {
@@ -57,10 +65,11 @@ void MasterState::SetDatabase(const absl::Status& status) {
       WithoutNames(std::string_view(status.message().data(), status.message().size()));
 }
 
-void MasterState::SetDisk(const std::string& error, std::int64_t free_bytes) {
+void MasterState::SetDisk(const std::string& error, DiskRoom data, DiskRoom wal) {
   absl::MutexLock lock(&mu_);
   now_.disk_error = error;
-  now_.disk_free_bytes = free_bytes;
+  now_.data_disk = data;
+  now_.wal_disk = wal;
 }
 
 void MasterState::BecomeStandby(const std::string& owner_id, double owner_age_seconds) {

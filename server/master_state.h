@@ -16,6 +16,13 @@ namespace stepwell {
 
 enum class MasterRole { kStarting, kStandby, kOwner, kDraining };
 
+// Of a disk of the private PostgreSQL; all 0 = not known.
+struct DiskRoom {
+  // For an unprivileged process.
+  std::int64_t free_bytes = 0;
+  std::int64_t total_bytes = 0;
+};
+
 class MasterState {
  public:
   struct Snapshot {
@@ -31,13 +38,16 @@ class MasterState {
 
     // Why nothing more is taken although all else is well: the disk is nearly full. Empty = it is not.
     std::string disk_error;
-    // Of the disk that has least; 0 = not known.
-    std::int64_t disk_free_bytes = 0;
+    // That of the data and that of the WAL, which may be the same.
+    DiskRoom data_disk;
+    DiskRoom wal_disk;
 
     // Reads, folds and what is under way are served.
     bool ready() const { return role == MasterRole::kOwner && database_up; }
     // And more may come.
     bool accepting() const { return ready() && disk_error.empty(); }
+    // Of the disk that has least; 0 = not known.
+    std::int64_t disk_free_bytes() const;
     // Why not, in words: "standby: master-a owns the database, renewed 1.2 s ago".
     std::string reason() const;
     // owner, standby or recovering, as GetStatus says it.
@@ -52,7 +62,7 @@ class MasterState {
   // OK clears the error; any other status says that the database does not answer.
   void SetDatabase(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   // Empty clears it.
-  void SetDisk(const std::string& error, std::int64_t free_bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  void SetDisk(const std::string& error, DiskRoom data, DiskRoom wal) ABSL_LOCKS_EXCLUDED(mu_);
   void BecomeStandby(const std::string& owner_id, double owner_age_seconds)
       ABSL_LOCKS_EXCLUDED(mu_);
   void BecomeOwner(std::int64_t epoch, bool recovering) ABSL_LOCKS_EXCLUDED(mu_);

@@ -238,6 +238,9 @@ MasterReading Server::Parts::Read() {
   if (!serves) return reading;
   reading.writers_open = static_cast<std::int64_t>(registry->open_count());
   reading.unfolded_bytes = heads->unfolded_bytes();
+  reading.queue_bytes = queue->bytes();
+  reading.queue_limit_bytes = queue->bytes_max();
+  reading.swept_samples = sweep_loop->removed_sample_count();
   return reading;
 }
 

@@ -112,6 +112,7 @@ absl::StatusOr<Swept> SweepLoop::SweepNow(const std::optional<CapsTarget>& targe
       return swept.status();
     }
     Append(swept->removed, total.removed);
+    removed_sample_count_.fetch_add(swept->removed.sample_count, std::memory_order_relaxed);
     total.leaves_left = swept->leaves_left;
     total.deleted_row_count += swept->deleted_row_count;
     if (failed.ok()) failed = swept->failed;

@@ -7,6 +7,7 @@
 //   auto swept = sweeps.SweepNow(std::nullopt, deadline, [] { return false; });
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -56,6 +57,11 @@ class SweepLoop {
   absl::StatusOr<Swept> SweepNow(const std::optional<CapsTarget>& target, SteadyTime deadline,
                                  const std::function<bool()>& cancelled) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // By all sweeps since the start, those that did not end included.
+  std::int64_t removed_sample_count() const {
+    return removed_sample_count_.load(std::memory_order_relaxed);
+  }
+
  private:
   void Run();
   // False when it is time to stop.
@@ -64,6 +70,7 @@ class SweepLoop {
 
   const Options options_;
   const Parts parts_;
+  std::atomic<std::int64_t> removed_sample_count_{0};
   mutable absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool is_sweeping_ ABSL_GUARDED_BY(mu_) = false;

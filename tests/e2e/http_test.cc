@@ -7,10 +7,14 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
+#include "stepwell/v1/admin.pb.h"
 #include "stepwell/v1/query.pb.h"
+#include "stepwell/v1/token.pb.h"
+#include "stepwell/v1/trace.pb.h"
 #include "tests/e2e/bash.h"
 #include "tests/e2e/spine.h"
 
@@ -52,6 +56,30 @@ class HttpTest : public SpineTest {
     EXPECT_TRUE(stream.Finish().ok());
   }
 };
+
+TEST(HttpPageTest, EveryStreamOfThePortIsNamedAsOne) {
+  std::vector<std::string> columns;
+  std::ifstream page(HTTP_PAGE);
+  for (std::string line; std::getline(page, line);) {
+    if (absl::StartsWith(line, "| | unary |")) columns.push_back(line);
+  }
+  ASSERT_EQ(columns.size(), 1U);
+  int stream_count = 0;
+  const std::vector<const google::protobuf::FileDescriptor*> files = {
+      v1::ListTrialsRequest::descriptor()->file(), v1::FlushRequest::descriptor()->file(),
+      v1::ListTracesRequest::descriptor()->file(), v1::ListTokensRequest::descriptor()->file()};
+  for (const auto* file : files) {
+    const auto& service = *file->service(0);
+    for (int i = 0; i < service.method_count(); ++i) {
+      const auto& method = *service.method(i);
+      const bool is_stream = method.server_streaming() && !method.client_streaming();
+      EXPECT_EQ(absl::StrContains(columns[0], absl::StrCat("`", method.name(), "`")), is_stream)
+          << method.full_name();
+      stream_count += is_stream ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(stream_count, 5);
+}
 
 TEST_F(HttpTest, TheLinesOfThePageAnswerAsTheyStandThere) {
   StartMaster();

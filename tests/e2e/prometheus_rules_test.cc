@@ -5,23 +5,17 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "tests/e2e/bash.h"
+#include "tests/e2e/told_queries.h"
 #include "tests/support/scratch_directory.h"
 
 namespace stepwell::testing {
 namespace {
 
 using ::testing::HasSubstr;
-
-std::string TextOf(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // Lines are broken elsewhere in YAML.
 std::string WithoutSpace(std::string text) {
@@ -31,27 +25,16 @@ std::string WithoutSpace(std::string text) {
   return text;
 }
 
-// What stands between `begin` and `end`, each time.
-std::vector<std::string> Between(const std::string& text, const std::string& begin,
-                                 const std::string& end) {
-  std::vector<std::string> found;
-  for (auto at = text.find(begin); at != text.npos; at = text.find(begin, at)) {
-    at += begin.size();
-    found.push_back(text.substr(at, text.find(end, at) - at));
-  }
-  return found;
-}
-
 TEST(PrometheusRulesTest, EveryAlertAndEveryQueryOfTheDocsIsTried) {
   const std::string tried = TextOf(RULES_TEST);
   const auto alerts = Between(TextOf(RULES), "- alert: ", "\n");
-  EXPECT_EQ(alerts.size(), 9U);
+  EXPECT_EQ(alerts.size(), 12U);
   for (const std::string& alert : alerts) {
     EXPECT_THAT(tried, HasSubstr("alertname: " + alert + ", exp_alerts: []"));
     EXPECT_THAT(tried, HasSubstr("alertname: " + alert + "\n        exp_alerts:"));
   }
-  const auto queries = Between(TextOf(HTTP_PAGE), "```promql\n", "```");
-  EXPECT_EQ(queries.size(), 4U);
+  const auto queries = QueriesOf(HTTP_PAGE);
+  EXPECT_EQ(queries.size(), 5U);
   for (const std::string& query : queries) {
     EXPECT_THAT(WithoutSpace(tried), HasSubstr("expr:>-" + WithoutSpace(query) + "exp_samples:"));
   }

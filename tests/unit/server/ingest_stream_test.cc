@@ -4,6 +4,8 @@
 
 #include <google/protobuf/unknown_field_set.h>
 
+#include <numeric>
+
 #include "storage/pg_error.h"
 #include "tests/unit/server/ingest_stream_fixture.h"
 
@@ -317,6 +319,44 @@ TEST_F(IngestStreamTest, WhatTheJournalLostIsDeclaredByTheNextFold) {
   EXPECT_EQ(first.last_sequence, 3U);
   EXPECT_EQ(plan.folds[0].gaps[1].first_sequence, 5U);
   EXPECT_EQ(plan.folds[0].gaps[1].last_sequence, 6U);
+}
+
+// What /metrics tells of them.
+TEST_F(IngestStreamTest, WhatIsMissingIsCountedOnceItIsCommitted) {
+  const auto stream = NewStream();
+  Begin(*stream, writer_);
+  stream->Handle(Send(writer_, 1));
+  pb::StreamChunksRequest with_loss = Send(writer_, 2);
+  pb::ChunkBody body = MakeBody(1, {1, 2});
+  pb::Loss& loss = *body.add_losses();
+  loss.set_cause(pb::GAP_CAUSE_RING_FULL);
+  loss.set_sample_count(40);
+  *with_loss.mutable_chunk() = MakeChunk(2, body);
+  with_loss.mutable_chunk()->set_writer(writer_.ToBytes());
+  stream->Handle(with_loss);
+  stream->Handle(Send(writer_, 3, 9));  // of a ref that nobody defined
+  EXPECT_EQ(Answers(*stream).size(), 1U);
+  EXPECT_EQ(stats_.chunks_committed, 3U);
+  EXPECT_EQ(stats_.chunks_rejected, 1U);
+  EXPECT_EQ(stats_.missing.Gaps(GapCause::kRingFull).sample_count, 40U);
+  EXPECT_EQ(stats_.missing.Gaps(GapCause::kRejected).count, 1U);
+  const auto rejected = stats_.missing.Rejected();
+  ASSERT_EQ(rejected.size(), 1U);
+  EXPECT_EQ(rejected.at("UNKNOWN_REF").count, 1U);
+  EXPECT_EQ(rejected.at("UNKNOWN_REF").sample_count, 2U);
+  const auto total = [](const LatencyHistogram& latency) {
+    const auto counts = latency.Read().counts;
+    return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  };
+  EXPECT_EQ(total(stats_.ack_latency), 3U);
+  EXPECT_EQ(total(stats_.commit_duration), stats_.commit_groups);
+  EXPECT_GT(stats_.ack_latency.Read().sum_seconds, 0);
+  EXPECT_LT(stats_.ack_latency.Read().sum_seconds, 30);
+  // A repeat is no new loss.
+  stream->Handle(with_loss);
+  Answers(*stream);
+  EXPECT_EQ(stats_.missing.Gaps(GapCause::kRingFull).count, 1U);
+  EXPECT_EQ(total(stats_.ack_latency), 3U) << "nor does it wait for a commit";
 }
 
 }  // namespace

@@ -84,6 +84,7 @@ TEST_F(SweepLoopTest, AddsUpTheCallsOfASweep) {
   EXPECT_EQ(swept->removed.removals[0].sample_count, 3);
   EXPECT_EQ(swept->removed.sample_count, 3);
   EXPECT_EQ(swept->leaves_left, 3);
+  EXPECT_EQ(loop_.removed_sample_count(), 3);
 }
 
 TEST_F(SweepLoopTest, SweepsByItselfAndNeverTwiceAtOnce) {
@@ -107,6 +108,7 @@ TEST_F(SweepLoopTest, SaysWhatWentWhereTheTimeIsOver) {
   ASSERT_TRUE(absl::IsDeadlineExceeded(swept.status())) << swept.status();
   EXPECT_NE(swept.status().message().find("so far 1 samples went"), std::string::npos)
       << swept.status();
+  EXPECT_EQ(loop_.removed_sample_count(), 1);
   EXPECT_EQ(loop_.SweepNow(std::nullopt, SteadyTime::InfiniteFuture(), [] { return true; })
                 .status()
                 .code(),
