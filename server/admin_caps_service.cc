@@ -62,14 +62,14 @@ grpc::Status AdminService::GetCaps(grpc::ServerContext* call, const pb::GetCapsR
 
 grpc::Status AdminService::SetCaps(grpc::ServerContext* call, const pb::SetCapsRequest* request,
                                    pb::SetCapsResponse* response) {
-  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
-    return entry.status;
-  }
+  const GrpcEntry entry = EnterCall(parts_.access, *call, *request);
+  if (!entry.ok()) return entry.status;
   CapsChange change;
   if (auto complaint = CheckSetCaps(*request, change)) return GrpcError(*complaint);
   const MasterState::Snapshot now = parts_.state.Get();
   if (!now.ready()) return GrpcError(absl::UnavailableError(now.reason()));
-  const auto report = parts_.caps_store.Set(now.epoch, change.target, change.caps, change.clear);
+  const auto report = parts_.caps_store.Set(
+      now.epoch, change.target, ReadableProjects(entry.caller), change.caps, change.clear);
   if (!report.ok()) return CapsError(report.status(), now.epoch);
   parts_.windows.Reread();
   log::Info("caps_set", {{"place", static_cast<int>(report->place.owner)},
@@ -122,14 +122,14 @@ grpc::Status AdminService::SweepCaps(grpc::ServerContext* call, const pb::SweepC
 grpc::Status AdminService::ArchiveTrial(grpc::ServerContext* call,
                                         const pb::ArchiveTrialRequest* request,
                                         pb::ArchiveTrialResponse* response) {
-  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
-    return entry.status;
-  }
+  const GrpcEntry entry = EnterCall(parts_.access, *call, *request);
+  if (!entry.ok()) return entry.status;
   TrialSelector trial;
   if (auto complaint = CheckTrial(request->trial(), trial)) return GrpcError(*complaint);
   const MasterState::Snapshot now = parts_.state.Get();
   if (!now.ready()) return GrpcError(absl::UnavailableError(now.reason()));
-  const auto archived = parts_.caps_store.Archive(now.epoch, trial, request->archived());
+  const auto archived = parts_.caps_store.Archive(now.epoch, trial, ReadableProjects(entry.caller),
+                                                  request->archived());
   if (!archived.ok()) return CapsError(archived.status(), now.epoch);
   if (archived->archived) {
     TellWriters(archived->trial_id,
@@ -169,7 +169,7 @@ grpc::Status AdminService::DeleteTrial(grpc::ServerContext* call,
                      " open writers that were heard of within 60 s; archive it first, which ends "
                      "them, or wait until they have closed")});
   }
-  const auto deleted = parts_.caps_store.Delete(now.epoch, trial);
+  const auto deleted = parts_.caps_store.Delete(now.epoch, trial, ReadableProjects(entry.caller));
   if (!deleted.ok()) return CapsError(deleted.status(), now.epoch);
   TellWriters(deleted->trial_id,
               {absl::StatusCode::kFailedPrecondition, "TRIAL_DELETED",

@@ -55,4 +55,9 @@ inline ProjectFilter ReadableProjects(const Caller& caller) {
   return caller == nullptr ? kAllProjects : caller->grants.ReadableProjects();
 }
 
+// In which ones a trial lies to which it adds.
+inline ProjectFilter IngestibleProjects(const Caller& caller) {
+  return caller == nullptr ? kAllProjects : caller->grants.IngestibleProjects();
+}
+
 }  // namespace stepwell

@@ -105,6 +105,13 @@ ProjectFilter Grants::ReadableProjects() const {
   return std::vector<std::string>(projects.begin(), projects.end());
 }
 
+ProjectFilter Grants::IngestibleProjects() const {
+  if (admin_ || writes_.count(kAll) != 0 || has_trial_ids()) return kAllProjects;
+  std::set<std::string> projects = writes_;
+  for (const auto& [project, external_id] : ingest_names_) projects.insert(project);
+  return std::vector<std::string>(projects.begin(), projects.end());
+}
+
 std::string IngestGrant(const TrialSelector& trial) {
   if (trial.trial_id != 0) return absl::StrCat("ingest:id:", trial.trial_id);
   return absl::StrCat("ingest:", trial.project, "/", trial.external_id);

@@ -40,6 +40,8 @@ class Grants {
   bool has_trial_ids() const { return !ingest_ids_.empty(); }
   // Sorted.
   ProjectFilter ReadableProjects() const;
+  // Where trials lie that it ingests. All where it names one by its number, which says nothing of a project.
+  ProjectFilter IngestibleProjects() const;
   // As they were given, sorted, each once.
   const std::vector<std::string>& texts() const { return texts_; }
 

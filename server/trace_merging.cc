@@ -27,11 +27,12 @@ absl::Status CheckWhole(const TraceRecord& trace) {
       " of ", trace.header.byte_count, " bytes are there"));
 }
 
-absl::StatusOr<std::vector<TraceRecord>> AllOf(TraceStore& store, const TrialSelector& trial) {
+absl::StatusOr<std::vector<TraceRecord>> AllOf(TraceStore& store, const TrialSelector& trial,
+                                               const ProjectFilter& projects) {
   std::vector<TraceRecord> chosen;
   std::int32_t after = 0;
   for (bool more = true; more;) {
-    STEPWELL_ASSIGN_OR_RETURN(TraceList list, store.List(trial, after, kPage));
+    STEPWELL_ASSIGN_OR_RETURN(TraceList list, store.List(trial, projects, after, kPage));
     for (TraceRecord& each : list.traces) {
       after = each.trace_no;
       const bool is_input = each.state == StoredTraceState::kComplete && IsMergeable(each);
@@ -84,6 +85,7 @@ TraceSource SourceOfStored(TraceStore& store, TraceRecord trace, std::int64_t of
 }
 
 absl::StatusOr<std::vector<TraceRecord>> ChooseTraces(TraceStore& store, const TrialSelector& trial,
+                                                      const ProjectFilter& projects,
                                                       const std::vector<std::int32_t>& trace_nos) {
   if (trace_nos.size() > static_cast<std::size_t>(kMergeInputsMax)) {
     return absl::InvalidArgumentError(absl::StrCat("trace_nos has ", trace_nos.size(),
@@ -91,7 +93,7 @@ absl::StatusOr<std::vector<TraceRecord>> ChooseTraces(TraceStore& store, const T
   }
   std::vector<TraceRecord> chosen;
   if (trace_nos.empty()) {
-    STEPWELL_ASSIGN_OR_RETURN(chosen, AllOf(store, trial));
+    STEPWELL_ASSIGN_OR_RETURN(chosen, AllOf(store, trial, projects));
     if (chosen.size() <= static_cast<std::size_t>(kMergeInputsMax)) return chosen;
     return absl::InvalidArgumentError(
         absl::StrCat("the trial has ", chosen.size(), " traces; name up to ", kMergeInputsMax));
@@ -101,7 +103,7 @@ absl::StatusOr<std::vector<TraceRecord>> ChooseTraces(TraceStore& store, const T
     if (!seen.insert(trace_no).second) {
       return absl::InvalidArgumentError(absl::StrCat("trace_nos has ", trace_no, " twice"));
     }
-    STEPWELL_ASSIGN_OR_RETURN(TraceRecord trace, store.Find(trial, trace_no));
+    STEPWELL_ASSIGN_OR_RETURN(TraceRecord trace, store.Find(trial, projects, trace_no));
     STEPWELL_RETURN_IF_ERROR(CheckWhole(trace));
     if (!IsMergeable(trace)) {
       return absl::InvalidArgumentError(

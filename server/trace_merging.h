@@ -29,7 +29,8 @@ TraceSource SourceOfStored(TraceStore& store, TraceRecord trace, std::int64_t of
 // The traces that a merge means. kInvalidArgument: too many, one twice, one that is no JSON; kNotFound;
 // kFailedPrecondition: one that is not whole, or there is none at all.
 [[nodiscard]] absl::StatusOr<std::vector<TraceRecord>> ChooseTraces(
-    TraceStore& store, const TrialSelector& trial, const std::vector<std::int32_t>& trace_nos);
+    TraceStore& store, const TrialSelector& trial, const ProjectFilter& projects,
+    const std::vector<std::int32_t>& trace_nos);
 
 struct PlacedTraces {
   MergePlan plan = {};

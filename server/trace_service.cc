@@ -88,7 +88,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     if (auto complaint = CheckTraceUpload(message.upload(), beginning)) {
       return GrpcError(*complaint);
     }
-    if (const absl::Status begun = uploading.Begin(beginning.trial, beginning.header);
+    if (const absl::Status begun =
+            uploading.Begin(beginning.trial, IngestibleProjects(entry.caller), beginning.header);
         !begun.ok()) {
       LogRefusal(begun, beginning.header);
       if (absl::IsResourceExhausted(begun) || absl::IsInvalidArgument(begun)) {
@@ -134,7 +135,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     if (!trial.ok()) return GrpcError(Invalid("TRIAL_REF", std::string(trial.status().message())));
     const auto limit = CheckSize("page_size", request->page_size(), kPageDefault, kPageMax);
     if (!limit.ok()) return GrpcError(limit.status());
-    const auto list = store_.List(*trial, request->after_trace_no(), *limit);
+    const auto list =
+        store_.List(*trial, ReadableProjects(entry.caller), request->after_trace_no(), *limit);
     if (!list.ok()) return Failed("ListTraces", list.status(), 0);
     response->set_trial_id(Value(list->trial_id));
     for (const TraceRecord& trace : list->traces) *response->add_traces() = ToWire(trace);
@@ -155,10 +157,10 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     auto ticket = reads_.Enter(kTurnPatience, PayerOf(entry.caller));
     if (!ticket.ok()) return NoTurn(ticket.status());
     StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
-    return EndOfCall(
-        entry.caller,
-        Failed("GetTrace",
-               SendTrace(WhileAsked(context, entry.caller), *request, trial, watched, *writer), 0));
+    return EndOfCall(entry.caller, Failed("GetTrace",
+                                          SendTrace(WhileAsked(context, entry.caller), entry.caller,
+                                                    *request, trial, watched, *writer),
+                                          0));
   }
 
   grpc::Status MergeTraces(grpc::ServerContext* context, const v1::MergeTracesRequest* request,
@@ -190,8 +192,9 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     if (!steps_max.ok()) return GrpcError(steps_max.status());
     auto ticket = merges_.Enter(kTurnPatience, PayerOf(entry.caller));
     if (!ticket.ok()) return NoTurn(ticket.status());
-    auto summary = SummarizeStored(store_, trial, request->trace_no(), *steps_max,
-                                   WhileAsked(context, entry.caller));
+    auto summary =
+        SummarizeStored(store_, trial, ReadableProjects(entry.caller), request->trace_no(),
+                        *steps_max, WhileAsked(context, entry.caller));
     if (summary.ok()) *response = std::move(*summary);
     return Failed("SummarizeTrace", summary.status(), 0);
   }
@@ -206,7 +209,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     }
     const MasterState::Snapshot now = state_.Get();
     if (!now.ready()) return GrpcError(absl::UnavailableError(now.reason()));
-    const auto deleted = store_.Delete(now.epoch, trial, request->trace_no());
+    const auto deleted =
+        store_.Delete(now.epoch, trial, ReadableProjects(entry.caller), request->trace_no());
     if (!deleted.ok()) return Failed("DeleteTrace", deleted.status(), now.epoch);
     log::Info("trace_deleted", {{"trial", Value(deleted->trial_id)}, {"trace", deleted->trace_no}});
     response->set_trial_id(Value(deleted->trial_id));
@@ -253,10 +257,12 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     return writer.Write(message) ? absl::OkStatus() : absl::CancelledError("nobody reads any more");
   }
 
-  absl::Status SendTrace(const MayGoOn& may_go_on, const v1::GetTraceRequest& request,
-                         const TrialSelector& trial, StallWatch::Call& watched,
+  absl::Status SendTrace(const MayGoOn& may_go_on, const Caller& caller,
+                         const v1::GetTraceRequest& request, const TrialSelector& trial,
+                         StallWatch::Call& watched,
                          grpc::ServerWriter<v1::GetTraceResponse>& writer) {
-    STEPWELL_ASSIGN_OR_RETURN(const TraceRecord trace, store_.Find(trial, request.trace_no()));
+    STEPWELL_ASSIGN_OR_RETURN(const TraceRecord trace,
+                              store_.Find(trial, ReadableProjects(caller), request.trace_no()));
     if (trace.state != StoredTraceState::kComplete) {
       return absl::FailedPreconditionError(
           absl::StrCat("trace ", trace.trace_no, " is not whole: ", trace.received_bytes, " of ",
@@ -298,7 +304,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
                                          : MergeAlignment::kClock;
     STEPWELL_ASSIGN_OR_RETURN(
         const std::vector<TraceRecord> traces,
-        ChooseTraces(store_, trial, {request.trace_nos().begin(), request.trace_nos().end()}));
+        ChooseTraces(store_, trial, ReadableProjects(caller),
+                     {request.trace_nos().begin(), request.trace_nos().end()}));
     STEPWELL_ASSIGN_OR_RETURN(PlacedTraces placed,
                               PlaceTraces(store_, traces, alignment, may_go_on));
     v1::MergeTracesResponse message;

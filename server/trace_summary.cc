@@ -28,14 +28,12 @@ pb::TraceStepTimes ToWire(const StepTimes& step) {
   return wire;
 }
 
-absl::StatusOr<pb::SummarizeTraceResponse> SummarizeStored(TraceStore& store,
-                                                           const TrialSelector& trial,
-                                                           std::int32_t trace_no,
-                                                           std::int32_t steps_max,
-                                                           const MayGoOn& may_go_on) {
+absl::StatusOr<pb::SummarizeTraceResponse> SummarizeStored(
+    TraceStore& store, const TrialSelector& trial, const ProjectFilter& projects,
+    std::int32_t trace_no, std::int32_t steps_max, const MayGoOn& may_go_on) {
   // As a merge of this one: whole, and in Chrome's JSON.
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<TraceRecord> chosen,
-                            ChooseTraces(store, trial, {trace_no}));
+                            ChooseTraces(store, trial, projects, {trace_no}));
   const TraceRecord& trace = chosen.front();
   StepBreakdown breakdown(kSummaryEventsMax);
   TraceEventParser parser;

@@ -16,11 +16,9 @@ namespace stepwell {
 inline constexpr std::size_t kSummaryEventsMax = 4'000'000;
 
 // kNotFound; kFailedPrecondition: not whole; kInvalidArgument: no trace in Chrome's JSON.
-[[nodiscard]] absl::StatusOr<pb::SummarizeTraceResponse> SummarizeStored(TraceStore& store,
-                                                                         const TrialSelector& trial,
-                                                                         std::int32_t trace_no,
-                                                                         std::int32_t steps_max,
-                                                                         const MayGoOn& may_go_on);
+[[nodiscard]] absl::StatusOr<pb::SummarizeTraceResponse> SummarizeStored(
+    TraceStore& store, const TrialSelector& trial, const ProjectFilter& projects,
+    std::int32_t trace_no, std::int32_t steps_max, const MayGoOn& may_go_on);
 
 pb::TraceStepTimes ToWire(const StepTimes& step);
 

@@ -2,7 +2,7 @@
 // a sweep would remove, sweeps themselves, and trials that are archived or deleted. PgCapsStore is
 // the real one.
 //
-//   STEPWELL_ASSIGN_OR_RETURN(CapsReport report, store.Set(epoch, {.project = "vision"},
+//   STEPWELL_ASSIGN_OR_RETURN(CapsReport report, store.Set(epoch, {.project = "vision"}, kAllProjects,
 //                                                          {.raw_age_seconds = 30 * 86'400}, {}));
 //   for (;;) {   // the loop of a master, every minute or so
 //     STEPWELL_ASSIGN_OR_RETURN(SweepResult result, store.Sweep(epoch, {.now_us = now}));
@@ -10,7 +10,7 @@
 //   }
 //
 // Errors: kInvalidArgument = a field, what was wrong with it and what is allowed; kNotFound = the
-// trial is unknown, or deleted; kFailedPrecondition = a ninth pair of ages, or too many places;
+// trial is unknown, deleted, or lies in none of the projects that its asker may be told of; kFailedPrecondition = a ninth pair of ages, or too many places;
 // kAborted = `owner_epoch` is not that of the masters row (checked where there is one): another
 // master owns the database, stop everything; kUnavailable = come again (connection, shutdown).
 // After any error, and any kill, what was done is done as a whole or not at all.
@@ -136,9 +136,11 @@ class CapsStore {
   // Sets the fields of `caps` that are present, unsets those named in `clear`; the others stay. Holds
   // for rows that are merged from its COMMIT on.
   [[nodiscard]] virtual absl::StatusOr<CapsReport> Set(std::int64_t owner_epoch,
-                                                       const CapsTarget& target, const Caps& caps,
+                                                       const CapsTarget& target,
+                                                       const ProjectFilter& projects,
+                                                       const Caps& caps,
                                                        const std::vector<std::string>& clear) = 0;
-  // From the ledger alone but for series_samples, which counts rows of trials whose ledger says that
+  // For operators, of all projects, as Sweep. From the ledger alone but for series_samples, which counts rows of trials whose ledger says that
   // some series may be over.
   [[nodiscard]] virtual absl::StatusOr<CapRemovals> Preview(const PreviewRequest& request) = 0;
   // Removes what caps ask for, empties leaves, drops old empty ones, and takes away slices of deleted
@@ -150,12 +152,14 @@ class CapsStore {
   // Commit with kFenced. What they had committed is folded and merged all the same. Idempotent.
   [[nodiscard]] virtual absl::StatusOr<ArchivedTrial> Archive(std::int64_t owner_epoch,
                                                               const TrialSelector& trial,
+                                                              const ProjectFilter& projects,
                                                               bool archived) = 0;
   // From its COMMIT on nobody reads or writes the trial; of what was committed and is not folded yet a
   // fold keeps nothing. Removes rows for up to a second; sweeps do the rest. Idempotent: of a deleted
   // trial it says what is left.
   [[nodiscard]] virtual absl::StatusOr<DeletedTrial> Delete(std::int64_t owner_epoch,
-                                                            const TrialSelector& trial) = 0;
+                                                            const TrialSelector& trial,
+                                                            const ProjectFilter& projects) = 0;
   // kNotFound for an unknown or deleted trial.
   [[nodiscard]] virtual absl::StatusOr<TrialCaps> ReadTrialCaps(TrialId trial_id) = 0;
   // A gap of the trial, cause kCap, from `end_us` on; how much is missing is not known. Idempotent.

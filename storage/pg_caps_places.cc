@@ -10,17 +10,10 @@
 #include "storage/pg_array.h"
 #include "storage/pg_caps_sql.h"
 #include "storage/pg_sql.h"
+#include "storage/token_store.h"
 
 namespace stepwell {
 namespace {
-
-absl::Status NoTrial(const TrialSelector& selector) {
-  if (selector.trial_id != 0) {
-    return absl::NotFoundError(absl::StrCat("there is no trial with the id ", selector.trial_id));
-  }
-  return absl::NotFoundError(absl::StrCat("there is no trial '", selector.external_id,
-                                          "' in project '", selector.project, "'"));
-}
 
 // The project of a place; 0 for all trials.
 std::int64_t ProjectOf(const Places& places, const CapsPlace& place) {
@@ -107,13 +100,17 @@ absl::Status EnsureClasses(PgConnection& connection, const std::vector<KeepAges>
 
 }  // namespace
 
-absl::StatusOr<FoundTrial> FindTrialOf(PgConnection& connection, const TrialSelector& selector) {
+absl::StatusOr<FoundTrial> FindTrialOf(PgConnection& connection, const TrialSelector& selector,
+                                       const ProjectFilter& projects) {
+  const bool is_filtered = !projects.is_all();
+  const PgParam named = PgArray(projects.named());
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult found,
       selector.trial_id != 0
-          ? connection.Exec(sql::kFindTrialToCapById, {selector.trial_id})
-          : connection.Exec(sql::kFindTrialToCapByName, {selector.project, selector.external_id}));
-  if (found.row_count() == 0) return NoTrial(selector);
+          ? connection.Exec(sql::kFindTrialToCapById, {selector.trial_id, is_filtered, named})
+          : connection.Exec(sql::kFindTrialToCapByName,
+                            {selector.project, selector.external_id, is_filtered, named}));
+  if (found.row_count() == 0) return NoSuchTrial(selector);
   return FoundTrial{.trial_id = TrialId{found.Int64(0, 0)},
                     .project_id = found.Int64(0, 3),
                     .project = std::string(found.Text(0, 4)),
@@ -122,21 +119,24 @@ absl::StatusOr<FoundTrial> FindTrialOf(PgConnection& connection, const TrialSele
                     .deleted = found.Bool(0, 2)};
 }
 
-absl::StatusOr<FoundPlace> FindPlace(PgConnection& connection, const CapsTarget& target) {
+absl::StatusOr<FoundPlace> FindPlace(PgConnection& connection, const CapsTarget& target,
+                                     const ProjectFilter& projects) {
   STEPWELL_RETURN_IF_ERROR(CheckTarget(target));
   FoundPlace found;
   found.place.metric_group = target.metric_group;
   if (target.project) {
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult row,
-                              connection.Exec(sql::kFindProject, {*target.project}));
+    STEPWELL_ASSIGN_OR_RETURN(
+        const PgResult row, connection.Exec(sql::kFindProject, {*target.project, !projects.is_all(),
+                                                                PgArray(projects.named())}));
     found.project_id = row.row_count() == 0 ? 0 : row.Int64(0, 0);
     found.place.owner = CapsOwner::kProject;
     found.place.owner_id = found.project_id;
     found.place.project = *target.project;
   }
   if (target.trial) {
-    STEPWELL_ASSIGN_OR_RETURN(const FoundTrial trial, FindTrialOf(connection, *target.trial));
-    if (trial.deleted) return NoTrial(*target.trial);
+    STEPWELL_ASSIGN_OR_RETURN(const FoundTrial trial,
+                              FindTrialOf(connection, *target.trial, projects));
+    if (trial.deleted) return NoSuchTrial(*target.trial);
     found.project_id = trial.project_id;
     found.trial_id = Value(trial.trial_id);
     found.place.owner = CapsOwner::kTrial;
@@ -171,13 +171,17 @@ CapsReport ReportOf(const Places& places, const FoundPlace& found, const Project
   return report;
 }
 
-absl::Status SetPlace(PgConnection& connection, const CapsTarget& target, const Caps& caps,
+absl::Status SetPlace(PgConnection& connection, const CapsTarget& target,
+                      const ProjectFilter& projects, const Caps& caps,
                       const std::vector<std::string>& clear) {
   STEPWELL_RETURN_IF_ERROR(CheckTarget(target));
   if (target.project) {
+    if (!projects.LetsThrough(*target.project)) {
+      return absl::NotFoundError(absl::StrCat("there is no project '", *target.project, "'"));
+    }
     STEPWELL_RETURN_IF_ERROR(connection.Exec(sql::kCreateProject, {*target.project}).status());
   }
-  STEPWELL_ASSIGN_OR_RETURN(const FoundPlace found, FindPlace(connection, target));
+  STEPWELL_ASSIGN_OR_RETURN(const FoundPlace found, FindPlace(connection, target, projects));
   STEPWELL_RETURN_IF_ERROR(connection.Exec(sql::kLockCaps).status());
   STEPWELL_ASSIGN_OR_RETURN(Places places, ReadPlaces(connection));
   Caps* stored = FindSet(places.placed, found.place);

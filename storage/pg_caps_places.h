@@ -21,8 +21,9 @@ struct FoundTrial {
   bool archived = false;
   bool deleted = false;
 };
-// kNotFound for an unknown one; a deleted one is found.
-absl::StatusOr<FoundTrial> FindTrialOf(PgConnection& connection, const TrialSelector& selector);
+// kNotFound for an unknown one, in the same words for one that lies in none of `projects`; a deleted one is found.
+absl::StatusOr<FoundTrial> FindTrialOf(PgConnection& connection, const TrialSelector& selector,
+                                       const ProjectFilter& projects);
 
 // A place, and over which project and trial it decides.
 struct FoundPlace {
@@ -30,14 +31,18 @@ struct FoundPlace {
   std::int64_t project_id = 0;
   std::int64_t trial_id = 0;
 };
-// kNotFound for a trial that is unknown or deleted. A project that does not exist has the number 0.
-absl::StatusOr<FoundPlace> FindPlace(PgConnection& connection, const CapsTarget& target);
+// kNotFound for a trial that is unknown, deleted or in none of `projects`. A project that does not exist, or is none of
+// them, has the number 0.
+absl::StatusOr<FoundPlace> FindPlace(PgConnection& connection, const CapsTarget& target,
+                                     const ProjectFilter& projects);
 
 // `projects` as CapsStore::Get.
 CapsReport ReportOf(const Places& places, const FoundPlace& found, const ProjectFilter& projects);
 
-// Inside a transaction that nobody else changes caps in. Creates the project where there is none.
-absl::Status SetPlace(PgConnection& connection, const CapsTarget& target, const Caps& caps,
+// Inside a transaction that nobody else changes caps in. Creates the project where there is none; kNotFound for one that is
+// none of `projects`.
+absl::Status SetPlace(PgConnection& connection, const CapsTarget& target,
+                      const ProjectFilter& projects, const Caps& caps,
                       const std::vector<std::string>& clear);
 
 }  // namespace stepwell

@@ -106,7 +106,7 @@ absl::StatusOr<CapRemovals> PreviewCaps(PgConnection& connection, const PreviewR
   }
   FoundPlace place;
   if (request.target) {
-    STEPWELL_ASSIGN_OR_RETURN(place, FindPlace(connection, *request.target));
+    STEPWELL_ASSIGN_OR_RETURN(place, FindPlace(connection, *request.target, kAllProjects));
   }
   STEPWELL_ASSIGN_OR_RETURN(Places places, ReadPlaces(connection));
   if (changes) {

@@ -38,7 +38,9 @@ order by c.place + case when c.metric_group = '' then 0 else 3 end, c.place_id, 
 
 // Writers of caps take turns; readers go on.
 inline constexpr char kLockCaps[] = "lock table stepwell.caps in share row exclusive mode";
-inline constexpr char kFindProject[] = "select project_id from stepwell.projects where name = $1";
+// $2 and $3 as in kFindTrialToCapById.
+inline constexpr char kFindProject[] =
+    "select project_id from stepwell.projects where name = $1 and (not $2 or name = any($3))";
 // $1 place, $2 id, $3 group, then the eight.
 inline constexpr char kWriteCaps[] = R"(
 insert into stepwell.caps
@@ -77,9 +79,12 @@ set raw_age = excluded.raw_age, rollup_age = excluded.rollup_age)";
   "select t.trial_id, t.archived, t.deleted_time is not null, t.project_id, p.name, " \
   "  coalesce(t.external_id, '') "                                                    \
   "from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id where "
-inline constexpr char kFindTrialToCapById[] = STEPWELL_TRIAL_TO_CHANGE "t.trial_id = $1";
+// $2 whether the trial has to lie in one of the projects $3.
+inline constexpr char kFindTrialToCapById[] =
+    STEPWELL_TRIAL_TO_CHANGE "t.trial_id = $1 and (not $2 or p.name = any($3))";
+// $3 and $4 likewise.
 inline constexpr char kFindTrialToCapByName[] =
-    STEPWELL_TRIAL_TO_CHANGE "p.name = $1 and t.external_id = $2";
+    STEPWELL_TRIAL_TO_CHANGE "p.name = $1 and t.external_id = $2 and (not $3 or p.name = any($4))";
 // Ends the transactions that write the trial's data first.
 inline constexpr char kLockTrialToChange[] =
     "select archived, deleted_time is not null from stepwell.trials where trial_id = $1 for update";

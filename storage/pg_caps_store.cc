@@ -50,23 +50,23 @@ PgCapsStore::PgCapsStore(const Options& options)
 absl::StatusOr<CapsReport> PgCapsStore::Get(const CapsTarget& target,
                                             const ProjectFilter& projects) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  STEPWELL_ASSIGN_OR_RETURN(const FoundPlace found, FindPlace(*connection, target));
+  STEPWELL_ASSIGN_OR_RETURN(const FoundPlace found, FindPlace(*connection, target, projects));
   STEPWELL_ASSIGN_OR_RETURN(const Places places, ReadPlaces(*connection));
   return ReportOf(places, found, projects);
 }
 
 absl::StatusOr<CapsReport> PgCapsStore::Set(std::int64_t owner_epoch, const CapsTarget& target,
-                                            const Caps& caps,
+                                            const ProjectFilter& projects, const Caps& caps,
                                             const std::vector<std::string>& clear) {
   {
     STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
     const absl::Status changed = connection->InTransaction([&]() -> absl::Status {
       STEPWELL_RETURN_IF_ERROR(CheckMaster(*connection, owner_epoch));
-      return SetPlace(*connection, target, caps, clear);
+      return SetPlace(*connection, target, projects, caps, clear);
     });
     STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
   }
-  return Get(target, kAllProjects);
+  return Get(target, projects);
 }
 
 absl::StatusOr<CapRemovals> PgCapsStore::Preview(const PreviewRequest& request) {
@@ -106,10 +106,11 @@ void PgCapsStore::EndSweeping() {
 }
 
 absl::StatusOr<ArchivedTrial> PgCapsStore::Archive(std::int64_t owner_epoch,
-                                                   const TrialSelector& selector, bool archived) {
+                                                   const TrialSelector& selector,
+                                                   const ProjectFilter& projects, bool archived) {
   STEPWELL_RETURN_IF_ERROR(CheckTarget({.trial = selector}));
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  STEPWELL_ASSIGN_OR_RETURN(const FoundTrial trial, FindTrialOf(*connection, selector));
+  STEPWELL_ASSIGN_OR_RETURN(const FoundTrial trial, FindTrialOf(*connection, selector, projects));
   const auto change = [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(*connection, owner_epoch));
     STEPWELL_ASSIGN_OR_RETURN(const PgResult locked,
@@ -124,10 +125,11 @@ absl::StatusOr<ArchivedTrial> PgCapsStore::Archive(std::int64_t owner_epoch,
 }
 
 absl::StatusOr<DeletedTrial> PgCapsStore::Delete(std::int64_t owner_epoch,
-                                                 const TrialSelector& selector) {
+                                                 const TrialSelector& selector,
+                                                 const ProjectFilter& projects) {
   STEPWELL_RETURN_IF_ERROR(CheckTarget({.trial = selector}));
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  STEPWELL_ASSIGN_OR_RETURN(const FoundTrial trial, FindTrialOf(*connection, selector));
+  STEPWELL_ASSIGN_OR_RETURN(const FoundTrial trial, FindTrialOf(*connection, selector, projects));
   DeletedTrial deleted{.trial_id = trial.trial_id};
   const auto change = [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(*connection, owner_epoch));

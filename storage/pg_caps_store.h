@@ -34,13 +34,14 @@ class PgCapsStore final : public CapsStore {
 
   absl::StatusOr<CapsReport> Get(const CapsTarget& target, const ProjectFilter& projects) override;
   absl::StatusOr<CapsReport> Set(std::int64_t owner_epoch, const CapsTarget& target,
-                                 const Caps& caps, const std::vector<std::string>& clear) override;
+                                 const ProjectFilter& projects, const Caps& caps,
+                                 const std::vector<std::string>& clear) override;
   absl::StatusOr<CapRemovals> Preview(const PreviewRequest& request) override;
   absl::StatusOr<SweepResult> Sweep(std::int64_t owner_epoch, const SweepRequest& request) override;
   absl::StatusOr<ArchivedTrial> Archive(std::int64_t owner_epoch, const TrialSelector& trial,
-                                        bool archived) override;
-  absl::StatusOr<DeletedTrial> Delete(std::int64_t owner_epoch,
-                                      const TrialSelector& trial) override;
+                                        const ProjectFilter& projects, bool archived) override;
+  absl::StatusOr<DeletedTrial> Delete(std::int64_t owner_epoch, const TrialSelector& trial,
+                                      const ProjectFilter& projects) override;
   absl::StatusOr<TrialCaps> ReadTrialCaps(TrialId trial_id) override;
   absl::Status NoteWindowOver(std::int64_t owner_epoch, TrialId trial_id,
                               std::int64_t end_us) override;

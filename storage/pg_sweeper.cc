@@ -26,7 +26,7 @@ absl::StatusOr<SweepResult> PgSweeper::Sweep(PgConnection& connection, std::int6
   SweepErrors errors(connection, result);
   std::optional<FoundPlace> place;
   if (request.target) {
-    STEPWELL_ASSIGN_OR_RETURN(place, FindPlace(connection, *request.target));
+    STEPWELL_ASSIGN_OR_RETURN(place, FindPlace(connection, *request.target, kAllProjects));
   } else {
     SweepPace pace(request.duration_max);
     PgLeafSweeper leaves(connection, owner_epoch, pace, result);

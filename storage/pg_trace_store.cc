@@ -211,9 +211,10 @@ class Beginning {
   Refusal refusal_ = {};
 };
 
-absl::StatusOr<TrialId> LivingTrial(PgConnection& connection, const TrialSelector& selector) {
+absl::StatusOr<TrialId> LivingTrial(PgConnection& connection, const TrialSelector& selector,
+                                    const ProjectFilter& projects) {
   STEPWELL_RETURN_IF_ERROR(CheckTarget({.trial = selector}));
-  STEPWELL_ASSIGN_OR_RETURN(const FoundTrial found, FindTrialOf(connection, selector));
+  STEPWELL_ASSIGN_OR_RETURN(const FoundTrial found, FindTrialOf(connection, selector, projects));
   if (found.deleted) {
     return absl::NotFoundError(absl::StrCat("trial ", Value(found.trial_id), " was deleted"));
   }
@@ -227,9 +228,10 @@ PgTraceStore::PgTraceStore(const Options& options)
 
 absl::StatusOr<TraceRecord> PgTraceStore::Begin(std::int64_t owner_epoch,
                                                 const TrialSelector& selector,
+                                                const ProjectFilter& projects,
                                                 const StoredTraceHeader& header) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, LivingTrial(*connection, selector));
+  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, LivingTrial(*connection, selector, projects));
   Beginning beginning(*connection, trial_id, header);
   STEPWELL_RETURN_IF_ERROR(
       ComeAgain(connection->InTransaction([&] { return beginning.Run(owner_epoch); })));
@@ -308,9 +310,10 @@ absl::StatusOr<TraceRecord> PgTraceStore::GiveUp(PgConnection& connection, std::
 
 absl::StatusOr<TraceRecord> PgTraceStore::Delete(std::int64_t owner_epoch,
                                                  const TrialSelector& selector,
+                                                 const ProjectFilter& projects,
                                                  std::int32_t trace_no) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, LivingTrial(*connection, selector));
+  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, LivingTrial(*connection, selector, projects));
   return GiveUp(*connection, owner_epoch, trial_id, trace_no, nullptr);
 }
 
@@ -320,9 +323,10 @@ absl::Status PgTraceStore::Discard(std::int64_t owner_epoch, const TraceRecord& 
 }
 
 absl::StatusOr<TraceRecord> PgTraceStore::Find(const TrialSelector& selector,
+                                               const ProjectFilter& projects,
                                                std::int32_t trace_no) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, LivingTrial(*connection, selector));
+  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, LivingTrial(*connection, selector, projects));
   STEPWELL_ASSIGN_OR_RETURN(const PgResult found,
                             connection->Exec(sql::kFindTrace, {Value(trial_id), trace_no}));
   if (found.row_count() == 0) return NoTrace(trial_id, trace_no);
@@ -330,9 +334,10 @@ absl::StatusOr<TraceRecord> PgTraceStore::Find(const TrialSelector& selector,
 }
 
 absl::StatusOr<TraceList> PgTraceStore::List(const TrialSelector& selector,
+                                             const ProjectFilter& projects,
                                              std::int32_t after_trace_no, std::int32_t limit) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, LivingTrial(*connection, selector));
+  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, LivingTrial(*connection, selector, projects));
   STEPWELL_ASSIGN_OR_RETURN(const PgResult rows,
                             connection->Exec(sql::kListTraces, {Value(trial_id), after_trace_no,
                                                                 std::int64_t{limit} + 1}));

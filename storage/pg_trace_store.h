@@ -26,15 +26,17 @@ class PgTraceStore final : public TraceStore {
   explicit PgTraceStore(const Options& options);
 
   absl::StatusOr<TraceRecord> Begin(std::int64_t owner_epoch, const TrialSelector& trial,
+                                    const ProjectFilter& projects,
                                     const StoredTraceHeader& header) override;
   absl::Status Append(std::int64_t owner_epoch, TraceRecord& trace,
                       std::string_view bytes) override;
   absl::StatusOr<TraceRecord> Delete(std::int64_t owner_epoch, const TrialSelector& trial,
-                                     std::int32_t trace_no) override;
+                                     const ProjectFilter& projects, std::int32_t trace_no) override;
   absl::Status Discard(std::int64_t owner_epoch, const TraceRecord& trace) override;
-  absl::StatusOr<TraceRecord> Find(const TrialSelector& trial, std::int32_t trace_no) override;
-  absl::StatusOr<TraceList> List(const TrialSelector& trial, std::int32_t after_trace_no,
-                                 std::int32_t limit) override;
+  absl::StatusOr<TraceRecord> Find(const TrialSelector& trial, const ProjectFilter& projects,
+                                   std::int32_t trace_no) override;
+  absl::StatusOr<TraceList> List(const TrialSelector& trial, const ProjectFilter& projects,
+                                 std::int32_t after_trace_no, std::int32_t limit) override;
   absl::StatusOr<std::string> ReadPart(const TraceRecord& trace, std::int64_t part_no) override;
 
  private:

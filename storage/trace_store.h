@@ -1,11 +1,12 @@
 // TraceStore: traces of trials in the database: begun, filled part by part, read part by part, deleted.
 // PgTraceStore is the real one.
 //
-//   STEPWELL_ASSIGN_OR_RETURN(TraceRecord trace, store.Begin(epoch, trial, header));
+//   STEPWELL_ASSIGN_OR_RETURN(TraceRecord trace, store.Begin(epoch, trial, projects, header));
 //   while (trace.state == StoredTraceState::kUploading) store.Append(epoch, trace, next_mib_of_it);
 //   STEPWELL_ASSIGN_OR_RETURN(std::string bytes, store.ReadPart(trace, 0));
 //
-// Errors: kInvalidArgument = a field, and what is allowed; kNotFound = no such trial or trace;
+// Errors: kInvalidArgument = a field, and what is allowed; kNotFound = no such trial or trace, or the trial lies in none
+// of the projects that its asker may be told of;
 // kFailedPrecondition = archived, a writer of another trial, another call goes on with the trace;
 // kResourceExhausted = a cap, its name in the payload "stepwell/reason", noted with the trial; kAborted =
 // another master owns the database; kUnavailable = come again: all calls may be made twice.
@@ -23,6 +24,7 @@
 #include "base/ids.h"
 #include "base/uuid.h"
 #include "storage/ingest_store.h"
+#include "storage/project_filter.h"
 
 namespace stepwell {
 
@@ -90,6 +92,7 @@ class TraceStore {
   // goes on with it where it is not complete.
   [[nodiscard]] virtual absl::StatusOr<TraceRecord> Begin(std::int64_t owner_epoch,
                                                           const TrialSelector& trial,
+                                                          const ProjectFilter& projects,
                                                           const StoredTraceHeader& header) = 0;
   // The next part, durable when it returns; `trace` is moved on. REQUIRES: kTracePartBytes, or what is left;
   // with the last of them the trace is complete.
@@ -99,14 +102,17 @@ class TraceStore {
   // within a second, or with sweeps.
   [[nodiscard]] virtual absl::StatusOr<TraceRecord> Delete(std::int64_t owner_epoch,
                                                            const TrialSelector& trial,
+                                                           const ProjectFilter& projects,
                                                            std::int32_t trace_no) = 0;
   // As Delete, of an upload that stands where `trace` does and nowhere else: whose bytes another call completed
   // is not touched. kFailedPrecondition.
   [[nodiscard]] virtual absl::Status Discard(std::int64_t owner_epoch,
                                              const TraceRecord& trace) = 0;
   [[nodiscard]] virtual absl::StatusOr<TraceRecord> Find(const TrialSelector& trial,
+                                                         const ProjectFilter& projects,
                                                          std::int32_t trace_no) = 0;
   [[nodiscard]] virtual absl::StatusOr<TraceList> List(const TrialSelector& trial,
+                                                       const ProjectFilter& projects,
                                                        std::int32_t after_trace_no,
                                                        std::int32_t limit) = 0;
   // Bytes from part_no * kTracePartBytes on. kNotFound: the trace went meanwhile.

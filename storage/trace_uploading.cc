@@ -7,8 +7,9 @@
 
 namespace stepwell {
 
-absl::Status TraceUploading::Begin(const TrialSelector& trial, const StoredTraceHeader& header) {
-  STEPWELL_ASSIGN_OR_RETURN(trace_, store_.Begin(owner_epoch_, trial, header));
+absl::Status TraceUploading::Begin(const TrialSelector& trial, const ProjectFilter& projects,
+                                   const StoredTraceHeader& header) {
+  STEPWELL_ASSIGN_OR_RETURN(trace_, store_.Begin(owner_epoch_, trial, projects, header));
   return absl::OkStatus();
 }
 

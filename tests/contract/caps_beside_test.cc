@@ -59,7 +59,7 @@ TEST_F(CapsBeside, AnOpenTransactionAndABackupHoldUpNobody) {
       ++commits;
     }
   });
-  ASSERT_TRUE(caps_.Delete(kEpoch, {.external_id = "gone"}).ok());
+  ASSERT_TRUE(caps_.Delete(kEpoch, {.external_id = "gone"}, kAllProjects).ok());
   sent_.erase({Value(gone.trial_id), "gpu"});
   sent_.erase({Value(gone.trial_id), "timing"});
   const std::int64_t now_us = kNowUs + 4 * kDayUs;

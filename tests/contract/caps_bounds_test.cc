@@ -322,7 +322,7 @@ TEST_F(CapsBounds, APreviewTellsWhatAClearedCapUncovers) {
       << "without a place";
   EXPECT_EQ(caps_.Get(Of(writer), kAllProjects)->set.trial_bytes, 1) << "nothing was cleared";
   // And that is what then goes.
-  ASSERT_TRUE(caps_.Set(kEpoch, Of(writer), {}, both.clear).ok());
+  ASSERT_TRUE(caps_.Set(kEpoch, Of(writer), kAllProjects, {}, both.clear).ok());
   EXPECT_EQ(SweepAll().removed.sample_count, preview->sample_count);
   ExpectNothingVanished();
 }

@@ -59,7 +59,7 @@ class CapsProperty : public CapsStoreTest {
       default:
         clear = {std::string(kCapFields[Below(4)].name)};
     }
-    const auto set = caps_.Set(kEpoch, AnyTarget(), caps, clear);
+    const auto set = caps_.Set(kEpoch, AnyTarget(), kAllProjects, caps, clear);
     // Rollups shorter than samples, a ninth pair, or a backend that was killed.
     if (!set.ok()) {
       EXPECT_TRUE(set.status().code() == absl::StatusCode::kInvalidArgument ||

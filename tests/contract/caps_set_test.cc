@@ -60,11 +60,12 @@ TEST_F(CapsSet, SaysWhatIsSetWhatHoldsAndWhoDecides) {
 TEST_F(CapsSet, ChangesFieldsAndClearsThem) {
   SetCaps({}, {.raw_age_seconds = kDay, .rollup_age_seconds = 2 * kDay});
   SetCaps({}, {.series_samples = 7});
-  const auto cleared = caps_.Set(kEpoch, {}, {}, {"raw_age_seconds"});
+  const auto cleared = caps_.Set(kEpoch, {}, kAllProjects, {}, {"raw_age_seconds"});
   ASSERT_TRUE(cleared.ok()) << cleared.status();
   EXPECT_EQ(cleared->set, (Caps{.rollup_age_seconds = 2 * kDay, .series_samples = 7}));
   EXPECT_EQ(cleared->effective.rollup_age_seconds.value, 0) << "samples are kept for ever";
-  ASSERT_TRUE(caps_.Set(kEpoch, {}, {}, {"rollup_age_seconds", "series_samples"}).ok());
+  ASSERT_TRUE(
+      caps_.Set(kEpoch, {}, kAllProjects, {}, {"rollup_age_seconds", "series_samples"}).ok());
   EXPECT_EQ(Number("select count(*) from stepwell.caps"), 0);
 }
 
@@ -101,7 +102,7 @@ TEST_F(CapsSet, RefusesAndChangesNothing) {
             {},
             StatusCode::kInvalidArgument}}) {
     SCOPED_TRACE(row.name);
-    const auto set = caps_.Set(kEpoch, row.target, row.caps, row.clear);
+    const auto set = caps_.Set(kEpoch, row.target, kAllProjects, row.caps, row.clear);
     EXPECT_EQ(set.status().code(), row.code) << set.status();
   }
   EXPECT_EQ(Number("select count(*) from stepwell.caps"), 0);
@@ -113,18 +114,20 @@ TEST_F(CapsSet, ANinthPairOfAgesIsRefusedUntilOneIsFree) {
   for (int days = 1; days <= 7; ++days) {
     SetCaps({.metric_group = absl::StrCat("g", days)}, {.raw_age_seconds = days * kDay});
   }
-  const auto ninth = caps_.Set(kEpoch, Of(writer), {.raw_age_seconds = 8 * kDay}, {});
+  const auto ninth = caps_.Set(kEpoch, Of(writer), kAllProjects, {.raw_age_seconds = 8 * kDay}, {});
   EXPECT_EQ(ninth.status().code(), absl::StatusCode::kFailedPrecondition) << ninth.status();
   EXPECT_NE(std::string(ninth.status().message()).find("7: samples 7 days"), std::string::npos);
   EXPECT_EQ(Number("select count(*) from stepwell.caps where place = 2"), 0) << "not set";
   // One whose rows are there is kept, another may have other ages.
   SetCaps(Of(writer), {.raw_age_seconds = 3 * kDay});
   FillAndMerge(writer, 2, 10);
-  ASSERT_TRUE(caps_.Set(kEpoch, Of(writer), {}, {"raw_age_seconds"}).ok());
-  ASSERT_TRUE(caps_.Set(kEpoch, {.metric_group = "g3"}, {}, {"raw_age_seconds"}).ok());
-  EXPECT_FALSE(caps_.Set(kEpoch, Of(writer), {.raw_age_seconds = 8 * kDay}, {}).ok())
+  ASSERT_TRUE(caps_.Set(kEpoch, Of(writer), kAllProjects, {}, {"raw_age_seconds"}).ok());
+  ASSERT_TRUE(
+      caps_.Set(kEpoch, {.metric_group = "g3"}, kAllProjects, {}, {"raw_age_seconds"}).ok());
+  EXPECT_FALSE(caps_.Set(kEpoch, Of(writer), kAllProjects, {.raw_age_seconds = 8 * kDay}, {}).ok())
       << "rows are in the class of 3 days";
-  ASSERT_TRUE(caps_.Set(kEpoch, {.metric_group = "g5"}, {}, {"raw_age_seconds"}).ok());
+  ASSERT_TRUE(
+      caps_.Set(kEpoch, {.metric_group = "g5"}, kAllProjects, {}, {"raw_age_seconds"}).ok());
   SetCaps(Of(writer), {.raw_age_seconds = 8 * kDay});
   EXPECT_EQ(Number("select keep_class from stepwell.keep_classes where raw_age = '192 hours'"), 5);
   FillAndMerge(writer, 2, 10, kNowUs + 1);
@@ -138,7 +141,7 @@ TEST_F(CapsSet, ManyAtOnceLoseNoChange) {
     setters.emplace_back([&, i] {
       PgCapsStore store({.url = url_});
       for (int group = 0; group < 10; ++group) {
-        const auto set = store.Set(kEpoch, {.metric_group = absl::StrCat("g", group)},
+        const auto set = store.Set(kEpoch, {.metric_group = absl::StrCat("g", group)}, kAllProjects,
                                    i == 0   ? Caps{.raw_age_seconds = (1 + group % 2) * kDay}
                                    : i == 1 ? Caps{.trial_bytes = 5}
                                    : i == 2 ? Caps{.series_samples = 6}
@@ -160,7 +163,8 @@ TEST_F(CapsSet, ManyAtOnceLoseNoChange) {
 TEST_F(CapsSet, PlacesOfOneOwnerAreBounded) {
   Run("insert into stepwell.caps (place, place_id, metric_group, trial_bytes) "
       "select 0, 0, 'g' || i, 1 from generate_series(1, 100) i");
-  const auto refused = caps_.Set(kEpoch, {.metric_group = "one more"}, {.trial_bytes = 1}, {});
+  const auto refused =
+      caps_.Set(kEpoch, {.metric_group = "one more"}, kAllProjects, {.trial_bytes = 1}, {});
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << refused.status();
   SetCaps({.metric_group = "g7"}, {.trial_bytes = 2});
   SetCaps({.project = "p"}, {.trial_bytes = 2});

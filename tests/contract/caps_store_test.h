@@ -62,7 +62,7 @@ class CapsStoreTest : public FoldStoreTest {
     MergeNow(received_us);
   }
   void SetCaps(const CapsTarget& target, const Caps& caps) {
-    const auto report = caps_.Set(kEpoch, target, caps, {});
+    const auto report = caps_.Set(kEpoch, target, kAllProjects, caps, {});
     ASSERT_TRUE(report.ok()) << report.status();
   }
   static CapsTarget Of(const OpenedWriter& writer, const std::string& group = "") {

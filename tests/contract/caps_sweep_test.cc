@@ -307,9 +307,9 @@ TEST_F(CapsSweep, OnlyTheOwnerSweeps) {
   EXPECT_EQ(caps_.Sweep(6, {}).status().code(), absl::StatusCode::kOk) << "nothing to do";
   const OpenedWriter writer = OpenWriter("t", 7);
   AddSeries(writer.trial_id, 1);
-  EXPECT_EQ(caps_.Set(6, {}, {.raw_age_seconds = kDay}, {}).status().code(),
+  EXPECT_EQ(caps_.Set(6, {}, kAllProjects, {.raw_age_seconds = kDay}, {}).status().code(),
             absl::StatusCode::kAborted);
-  ASSERT_TRUE(caps_.Set(7, {}, {.raw_age_seconds = kDay}, {}).ok());
+  ASSERT_TRUE(caps_.Set(7, {}, kAllProjects, {.raw_age_seconds = kDay}, {}).ok());
   CommitGroupRequest group = Group({Advance(writer, 1)});
   group.owner_epoch = 7;
   ASSERT_TRUE(ingest_->Commit(group).ok());
@@ -318,9 +318,10 @@ TEST_F(CapsSweep, OnlyTheOwnerSweeps) {
   ASSERT_TRUE(
       folds_->Merge(7, {.fold_no_max = Newest(), .ripe_tick_count = 1, .now_us = kNowUs}).ok());
   EXPECT_EQ(caps_.Sweep(6, {.now_us = kADayOldUs}).status().code(), absl::StatusCode::kAborted);
-  EXPECT_EQ(caps_.Archive(6, {.external_id = "t"}, true).status().code(),
+  EXPECT_EQ(caps_.Archive(6, {.external_id = "t"}, kAllProjects, true).status().code(),
             absl::StatusCode::kAborted);
-  EXPECT_EQ(caps_.Delete(6, {.external_id = "t"}).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(caps_.Delete(6, {.external_id = "t"}, kAllProjects).status().code(),
+            absl::StatusCode::kAborted);
   EXPECT_EQ(Number("select sum(sample_count)::bigint from stepwell.usage"), 10);
   const auto swept = caps_.Sweep(7, {.now_us = kADayOldUs});
   ASSERT_TRUE(swept.ok()) << swept.status();

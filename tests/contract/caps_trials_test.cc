@@ -57,7 +57,7 @@ TEST_F(CapsTrials, AnArchivedTrialIsReadAndNotWritten) {
   AddSeries(writer.trial_id, 2);
   CommitTo(writer, 1, 1);
   for (int times = 0; times < 2; ++times) {
-    const auto archived = caps_.Archive(kEpoch, {.external_id = "t"}, true);
+    const auto archived = caps_.Archive(kEpoch, {.external_id = "t"}, kAllProjects, true);
     ASSERT_TRUE(archived.ok()) << archived.status();
     EXPECT_EQ(archived->trial_id, writer.trial_id);
     EXPECT_TRUE(archived->archived);
@@ -82,10 +82,10 @@ TEST_F(CapsTrials, AnArchivedTrialIsReadAndNotWritten) {
   EXPECT_TRUE(
       reader.FindTrial({.external_id = "t"}, kAllProjects, SteadyTime::Now() + absl::Seconds(10))
           .ok());
-  ASSERT_TRUE(caps_.Archive(kEpoch, ById(writer), false).ok());
+  ASSERT_TRUE(caps_.Archive(kEpoch, ById(writer), kAllProjects, false).ok());
   EXPECT_EQ(Commit(writer, 2), AdvanceOutcome::kCommitted);
   EXPECT_TRUE(Open("t").ok());
-  EXPECT_EQ(caps_.Archive(kEpoch, {.external_id = "nobody"}, true).status().code(),
+  EXPECT_EQ(caps_.Archive(kEpoch, {.external_id = "nobody"}, kAllProjects, true).status().code(),
             absl::StatusCode::kNotFound);
 }
 
@@ -102,7 +102,7 @@ TEST_F(CapsTrials, ADeletedTrialLeavesATombstoneAndNothingElse) {
       Number(absl::StrCat("select sum(byte_count + rollup_byte_count)::bigint from stepwell.usage "
                           "where trial_id = ",
                           Value(writer.trial_id)));
-  const auto deleted = caps_.Delete(kEpoch, {.external_id = "t"});
+  const auto deleted = caps_.Delete(kEpoch, {.external_id = "t"}, kAllProjects);
   ASSERT_TRUE(deleted.ok()) << deleted.status();
   EXPECT_EQ(deleted->trial_id, writer.trial_id);
   EXPECT_EQ(deleted->sample_count, 4 * 610);
@@ -111,7 +111,7 @@ TEST_F(CapsTrials, ADeletedTrialLeavesATombstoneAndNothingElse) {
   EXPECT_EQ(Left(writer), 0);
   EXPECT_EQ(Number("select count(*) from stepwell.caps"), 0);
   EXPECT_EQ(Number("select count(*) from stepwell.writers"), 2);
-  const auto again = caps_.Delete(kEpoch, ById(writer));
+  const auto again = caps_.Delete(kEpoch, ById(writer), kAllProjects);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->sample_count, 0);
   EXPECT_TRUE(again->done);
@@ -126,7 +126,8 @@ TEST_F(CapsTrials, ADeletedTrialLeavesATombstoneAndNothingElse) {
   EXPECT_EQ(Commit(other, 3), AdvanceOutcome::kCommitted);
   EXPECT_EQ(ingest_->FindOrCreateSeries(writer.trial_id, {SeriesDefinition{}}, 10).status().code(),
             absl::StatusCode::kNotFound);
-  EXPECT_EQ(caps_.Archive(kEpoch, ById(writer), true).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(caps_.Archive(kEpoch, ById(writer), kAllProjects, true).status().code(),
+            absl::StatusCode::kNotFound);
   EXPECT_EQ(caps_.Get(Of(writer), kAllProjects).status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(caps_.ReadTrialCaps(writer.trial_id).status().code(), absl::StatusCode::kNotFound);
   PgReader reader({.url = url_});
@@ -154,7 +155,7 @@ TEST_F(CapsTrials, WhatADeletedTrialHadUnderWayHoldsUpNobody) {
   const MergeLimits limits{
       .fold_no_max = Newest(), .ripe_tick_count = 1, .now_us = kNowUs, .rows_max = 2};
   ASSERT_TRUE(folds_->Merge(kEpoch, limits).ok());
-  ASSERT_TRUE(caps_.Delete(kEpoch, ById(writer)).ok());
+  ASSERT_TRUE(caps_.Delete(kEpoch, ById(writer), kAllProjects).ok());
   MergeAll(limits);
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 0);
   EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 4) << "of the other";

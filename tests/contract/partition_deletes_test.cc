@@ -76,7 +76,8 @@ TEST_F(PartitionDeletes, BoundsAndDeletedTrialsDoByName) {
   }
   SetCaps(Of(bounded), {.series_samples = 100});
   SweepAll(kNowUs + kDayUs);
-  ASSERT_TRUE(caps_.Delete(testing::kEpoch, {.trial_id = Value(deleted.trial_id)}).ok());
+  ASSERT_TRUE(
+      caps_.Delete(testing::kEpoch, {.trial_id = Value(deleted.trial_id)}, kAllProjects).ok());
   SweepAll(kNowUs + kDayUs);
   ASSERT_NO_FATAL_FAILURE(EndBackends());
   EXPECT_EQ(Count("case when relname like 'metrics%' then n_tup_del end"), 2 + 4);

@@ -349,7 +349,9 @@ TEST_P(DamagedRingTest, AMasterStartsAndTheRingTurnsBesideAPageThatCannotBeRead)
       << "what cannot be read is not thrown away";
   EXPECT_EQ(SegmentRows(1) + SegmentRows(2) + SegmentRows(3), 0);
   PgCapsStore caps({.url = url_});
-  ASSERT_TRUE(caps.Set(kEpoch, {}, {.raw_age_seconds = 86'400, .series_samples = 1}, {}).ok());
+  ASSERT_TRUE(
+      caps.Set(kEpoch, {}, kAllProjects, {.raw_age_seconds = 86'400, .series_samples = 1}, {})
+          .ok());
   const auto swept = caps.Sweep(kEpoch, {.now_us = kNowUs + 5 * testing::kDayUs});
   ASSERT_TRUE(swept.ok()) << swept.status();
   // What the audit of the ledger cannot count there it says; the sweep went on beside it.

@@ -50,7 +50,8 @@ class TraceStoreTest : public CapsStoreTest {
   absl::StatusOr<TraceRecord> Upload(const TraceBeginning& beginning, const std::string& bytes,
                                      std::int64_t count = INT64_MAX) {
     TraceUploading uploading(traces_, kEpoch);
-    if (absl::Status begun = uploading.Begin(beginning.trial, beginning.header); !begun.ok())
+    if (absl::Status begun = uploading.Begin(beginning.trial, kAllProjects, beginning.header);
+        !begun.ok())
       return begun;
     const auto size = static_cast<std::int64_t>(bytes.size());
     std::int64_t at = uploading.trace().received_bytes;
@@ -76,7 +77,7 @@ class TraceStoreTest : public CapsStoreTest {
     return bytes;
   }
   TraceList List(const std::string& trial) {
-    const auto list = traces_.List({.external_id = trial}, 0, 1000);
+    const auto list = traces_.List({.external_id = trial}, kAllProjects, 0, 1000);
     EXPECT_TRUE(list.ok()) << list.status();
     return list.ok() ? *list : TraceList();
   }
@@ -149,7 +150,7 @@ TEST_F(TraceStoreTest, HolesRepeatsAndWrongBytesAreAnswered) {
   const std::string bytes = BytesOf(kTracePartBytes + 10, 'h');
   TraceUploading uploading(traces_, kEpoch);
   const TraceBeginning beginning = BeginningOf("t", "holes.json", bytes);
-  ASSERT_TRUE(uploading.Begin(beginning.trial, beginning.header).ok());
+  ASSERT_TRUE(uploading.Begin(beginning.trial, kAllProjects, beginning.header).ok());
   const std::string_view all = bytes;
   ASSERT_TRUE(uploading.Take(0, all.substr(0, 100)).ok());
   const absl::Status hole = uploading.Take(101, all.substr(101, 5));
@@ -174,8 +175,8 @@ TEST_F(TraceStoreTest, HolesRepeatsAndWrongBytesAreAnswered) {
   // One that ends with other bytes than were told takes nothing from the one that is whole.
   const TraceBeginning twice = BeginningOf("t", "twice.json", bytes.substr(0, 10));
   TraceUploading good(traces_, kEpoch), bad(traces_, kEpoch);
-  ASSERT_TRUE(good.Begin(twice.trial, twice.header).ok());
-  ASSERT_TRUE(bad.Begin(twice.trial, twice.header).ok());
+  ASSERT_TRUE(good.Begin(twice.trial, kAllProjects, twice.header).ok());
+  ASSERT_TRUE(bad.Begin(twice.trial, kAllProjects, twice.header).ok());
   ASSERT_TRUE(good.Take(0, all.substr(0, 10)).ok());
   EXPECT_EQ(bad.Take(0, "0123456789").code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(Read(good.trace()), bytes.substr(0, 10));
@@ -248,13 +249,13 @@ TEST_F(TraceStoreTest, WhoMayNotAddIsTold) {
   EXPECT_EQ(ReasonOf(Upload(beginning, bytes).status()), "WRITER_OF_ANOTHER_TRIAL");
   EXPECT_EQ(Upload(BeginningOf("none", "w.json", bytes), bytes).status().code(),
             absl::StatusCode::kNotFound);
-  ASSERT_TRUE(caps_.Archive(kEpoch, {.external_id = "t"}, true).ok());
+  ASSERT_TRUE(caps_.Archive(kEpoch, {.external_id = "t"}, kAllProjects, true).ok());
   EXPECT_EQ(ReasonOf(Upload(BeginningOf("t", "w.json", bytes), bytes).status()), "TRIAL_ARCHIVED");
-  ASSERT_TRUE(caps_.Archive(kEpoch, {.external_id = "t"}, false).ok());
+  ASSERT_TRUE(caps_.Archive(kEpoch, {.external_id = "t"}, kAllProjects, false).ok());
   TraceUploading uploading(traces_, kEpoch);
   beginning.header.writer = std::nullopt;
-  ASSERT_TRUE(uploading.Begin(beginning.trial, beginning.header).ok());
-  ASSERT_TRUE(caps_.Delete(kEpoch, {.trial_id = Value(writer.trial_id)}).ok());
+  ASSERT_TRUE(uploading.Begin(beginning.trial, kAllProjects, beginning.header).ok());
+  ASSERT_TRUE(caps_.Delete(kEpoch, {.trial_id = Value(writer.trial_id)}, kAllProjects).ok());
   EXPECT_EQ(uploading.Take(0, bytes).code(), absl::StatusCode::kNotFound);
   SweepAll();
   EXPECT_EQ(Number("select count(*) from stepwell.traces"), 0);
@@ -373,17 +374,18 @@ TEST_F(TraceStoreTest, OneIsDeletedAndATrialTakesAllOfItsOwnAlong) {
       PgCapsStore beside({.url = url_});
       for (int i = 0; i < 20; ++i) EXPECT_TRUE(beside.Sweep(kEpoch, {.now_us = kNowUs}).ok());
     });
-    ASSERT_TRUE(traces_.Delete(kEpoch, {.external_id = "t"}, 1).ok());
+    ASSERT_TRUE(traces_.Delete(kEpoch, {.external_id = "t"}, kAllProjects, 1).ok());
     sweeping.join();
   }
-  EXPECT_EQ(traces_.Delete(kEpoch, {.external_id = "t"}, 1).status().code(),
+  EXPECT_EQ(traces_.Delete(kEpoch, {.external_id = "t"}, kAllProjects, 1).status().code(),
             absl::StatusCode::kNotFound);
-  EXPECT_EQ(traces_.Find({.external_id = "t"}, 1).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(traces_.Find({.external_id = "t"}, kAllProjects, 1).status().code(),
+            absl::StatusCode::kNotFound);
   EXPECT_EQ(List("t").traces.size(), 1U);
   SweepAll();
   EXPECT_EQ(Number("select count(*) from stepwell.trace_parts"), 2 + 1);
   ExpectLedger();
-  ASSERT_TRUE(caps_.Delete(kEpoch, {.trial_id = Value(writer.trial_id)}).ok());
+  ASSERT_TRUE(caps_.Delete(kEpoch, {.trial_id = Value(writer.trial_id)}, kAllProjects).ok());
   SweepAll();
   EXPECT_EQ(Number("select count(*) from stepwell.trace_parts"), 1);
   EXPECT_EQ(Number("select count(*) from stepwell.traces"), 1);

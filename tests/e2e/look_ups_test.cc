@@ -68,6 +68,47 @@ class WatchedReads final : public ReadStore {
   LookUps& seen_;
 };
 
+class WatchedTraces final : public TraceStore {
+ public:
+  WatchedTraces(TraceStore& store, LookUps& seen) : store_(store), seen_(seen) {}
+  absl::StatusOr<TraceRecord> Begin(std::int64_t owner_epoch, const TrialSelector& trial,
+                                    const ProjectFilter& projects,
+                                    const StoredTraceHeader& header) override {
+    seen_.Note(projects);
+    return store_.Begin(owner_epoch, trial, projects, header);
+  }
+  absl::Status Append(std::int64_t owner_epoch, TraceRecord& trace,
+                      std::string_view bytes) override {
+    return store_.Append(owner_epoch, trace, bytes);
+  }
+  absl::StatusOr<TraceRecord> Delete(std::int64_t owner_epoch, const TrialSelector& trial,
+                                     const ProjectFilter& projects,
+                                     std::int32_t trace_no) override {
+    seen_.Note(projects);
+    return store_.Delete(owner_epoch, trial, projects, trace_no);
+  }
+  absl::Status Discard(std::int64_t owner_epoch, const TraceRecord& trace) override {
+    return store_.Discard(owner_epoch, trace);
+  }
+  absl::StatusOr<TraceRecord> Find(const TrialSelector& trial, const ProjectFilter& projects,
+                                   std::int32_t trace_no) override {
+    seen_.Note(projects);
+    return store_.Find(trial, projects, trace_no);
+  }
+  absl::StatusOr<TraceList> List(const TrialSelector& trial, const ProjectFilter& projects,
+                                 std::int32_t after_trace_no, std::int32_t limit) override {
+    seen_.Note(projects);
+    return store_.List(trial, projects, after_trace_no, limit);
+  }
+  absl::StatusOr<std::string> ReadPart(const TraceRecord& trace, std::int64_t part_no) override {
+    return store_.ReadPart(trace, part_no);
+  }
+
+ private:
+  TraceStore& store_;
+  LookUps& seen_;
+};
+
 class LookUpsTest : public QueryReadsTest {
  protected:
   LookUpsTest() {
@@ -109,7 +150,7 @@ class LookUpsTest : public QueryReadsTest {
     for (const char* name : {"ep0-ba0-rank0.json", "ep0-ba0-rank1.json"}) {
       const StoredTraceHeader header{
           .name = name, .byte_count = sizeof(kTrace) - 1, .sha256 = Digest()};
-      auto trace = trace_store_.Begin(kEpoch, {.trial_id = Value(trial_id_)}, header);
+      auto trace = trace_store_.Begin(kEpoch, {.trial_id = Value(trial_id_)}, kAllProjects, header);
       ASSERT_TRUE(trace.ok()) << trace.status();
       ASSERT_TRUE(trace_store_.Append(kEpoch, *trace, kTrace).ok());
     }
@@ -164,8 +205,10 @@ class LookUpsTest : public QueryReadsTest {
            },
        .list_writers = [](TrialId, SteadyTime) { return std::vector<WriterRecord>(); }}};
   PgTraceStore trace_store_{{.url = url_}};
+  LookUps of_traces_;
+  WatchedTraces watched_traces_{trace_store_, of_traces_};
   QueryGrpcService queries_{sources_, {.access = &access_}};
-  TraceGrpcService traces_{trace_store_, state_, samples_, capturing_, {.access = &access_}};
+  TraceGrpcService traces_{watched_traces_, state_, samples_, capturing_, {.access = &access_}};
   std::unique_ptr<grpc::Server> server_;
   std::shared_ptr<grpc::Channel> channel_;
 };
@@ -179,6 +222,7 @@ TEST_F(LookUpsTest, EachGoesWithTheProjectsOfItsCaller) {
     if (!is_here || FindRule(*method->input_type())->subject != Subject::kTrials) continue;
     SCOPED_TRACE(method->full_name());
     seen_.Take();
+    of_traces_.Take();
     const Called called =
         DoorsStand::CallOn(channel_, PathOf(*method), *RequestOf(*method), token_.text);
     // No rank is open for a capture.
@@ -186,12 +230,15 @@ TEST_F(LookUpsTest, EachGoesWithTheProjectsOfItsCaller) {
         << called.status.error_message();
     const std::vector<ProjectFilter> seen = seen_.Take();
     EXPECT_THAT(seen, ::testing::Each(own));
-    const bool looks = service == "QueryService" || method->name() == "MergeTraces" ||
-                       method->name() == "CaptureTrace";
-    EXPECT_EQ(!seen.empty(), looks);
-    count += looks ? 1 : 0;
+    const std::vector<ProjectFilter> traces = of_traces_.Take();
+    EXPECT_THAT(traces, ::testing::Each(own));
+    const bool captures = method->name() == "CaptureTrace";
+    const bool reads = service == "QueryService" || captures || method->name() == "MergeTraces";
+    EXPECT_EQ(!seen.empty(), reads);
+    EXPECT_EQ(!traces.empty(), service == "TraceService" && !captures);
+    ++count;
   }
-  EXPECT_GE(count, 10);
+  EXPECT_GE(count, 15);
 }
 
 }  // namespace

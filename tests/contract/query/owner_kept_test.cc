@@ -62,7 +62,7 @@ class OwnerKeptTest : public RememberingTest {
     ASSERT_TRUE(taken.ok() && taken->is_owner) << taken.status();
     PgCapsStore their_caps({.url = url_});
     ASSERT_TRUE(their_caps.NoteWindowOver(taken->epoch, trial_id_, kStartUs).ok());
-    ASSERT_TRUE(their_caps.Delete(taken->epoch, {.external_id = external_id_}).ok());
+    ASSERT_TRUE(their_caps.Delete(taken->epoch, {.external_id = external_id_}, kAllProjects).ok());
   }
 };
 
@@ -75,7 +75,7 @@ TEST_F(OwnerKeptTest, AWarmQuestionAsksNothingWhileTheOwnerWasJustSeen) {
   EXPECT_TRUE(asked.Newest().ok());
   EXPECT_EQ(*trip_count_ - before, 0);
   // What this process itself does is seen at once.
-  ASSERT_TRUE(caps_.Delete(kEpoch, {.external_id = external_id_}).ok());
+  ASSERT_TRUE(caps_.Delete(kEpoch, {.external_id = external_id_}, kAllProjects).ok());
   EXPECT_TRUE(absl::IsNotFound(asked.Chart()));
   EXPECT_TRUE(absl::IsNotFound(asked.Newest()));
 }

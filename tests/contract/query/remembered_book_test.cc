@@ -78,9 +78,11 @@ TEST_F(RememberedBookTest, WhateverHappensToATrialIsTold) {
       [&] { Sweep(); },
       [&] { EXPECT_TRUE(caps_.NoteWindowOver(kEpoch, trial_id_, kStartUs).ok()); },
       [&] { EXPECT_TRUE(ingest_->SetTrialState(trial_id_, TrialState::kLost, kEpoch).ok()); },
-      [&] { EXPECT_TRUE(caps_.Archive(kEpoch, {.external_id = external_id_}, false).ok()); },
+      [&] {
+        EXPECT_TRUE(caps_.Archive(kEpoch, {.external_id = external_id_}, kAllProjects, false).ok());
+      },
   };
-  ASSERT_TRUE(caps_.Set(kEpoch, {}, {.raw_age_seconds = 86'400}, {}).ok());
+  ASSERT_TRUE(caps_.Set(kEpoch, {}, kAllProjects, {.raw_age_seconds = 86'400}, {}).ok());
   Send();
   int from_memory = 0;
   for (int round = 0; round < 150; ++round) {
@@ -104,7 +106,7 @@ TEST_F(RememberedBookTest, WhateverHappensToATrialIsTold) {
 TEST_F(RememberedBookTest, ADeletedTrialIsNotFoundByItsNameNorByItsNumber) {
   Send();
   Warm();
-  ASSERT_TRUE(caps_.Delete(kEpoch, {.external_id = external_id_}).ok());
+  ASSERT_TRUE(caps_.Delete(kEpoch, {.external_id = external_id_}, kAllProjects).ok());
   Ask("delete");
   v1::LatestValuesRequest request = Request();
   EXPECT_TRUE(absl::IsNotFound(remembering_.LatestValues(request, Call()).status()));
@@ -129,7 +131,7 @@ TEST_F(RememberedBookTest, AnotherMasterMayHaveChangedIt) {
   const auto answer = Ask("a take-over");
   EXPECT_GT(answer.completeness().gaps_size(), 0);
   EXPECT_TRUE(ReadsBook());
-  ASSERT_TRUE(their_caps.Delete(taken->epoch, {.external_id = external_id_}).ok());
+  ASSERT_TRUE(their_caps.Delete(taken->epoch, {.external_id = external_id_}, kAllProjects).ok());
   Ask("a delete by the other");
   EXPECT_TRUE(absl::IsNotFound(remembering_.LatestValues(Request(), Call()).status()));
 }

@@ -226,14 +226,16 @@ TEST_F(RememberedChartsTest, WhateverHappensToATrialIsTold) {
       [&] { series_.push_back(AddSeries("gpu", absl::StrCat("value_", series_.size()))); },
       [&] { Sweep(); },
       [&] { EXPECT_TRUE(caps_.NoteWindowOver(kEpoch, trial_id_, kStartUs).ok()); },
-      [&] { EXPECT_TRUE(caps_.Archive(kEpoch, {.external_id = external_id_}, false).ok()); },
+      [&] {
+        EXPECT_TRUE(caps_.Archive(kEpoch, {.external_id = external_id_}, kAllProjects, false).ok());
+      },
       [&] {
         CloseWriter();
         Ask("a close", RandomRequest());
         feed_ = OpenWriter("job");
       },
   };
-  ASSERT_TRUE(caps_.Set(kEpoch, {}, {.series_samples = 200}, {}).ok());
+  ASSERT_TRUE(caps_.Set(kEpoch, {}, kAllProjects, {.series_samples = 200}, {}).ok());
   SendMany(30);
   int from_memory = 0;
   for (int round = 0; round < 100; ++round) {
@@ -254,7 +256,7 @@ TEST_F(RememberedChartsTest, ADeletedTrialIsNotFound) {
   SendMany(20);
   Fold();
   Warm(Request());
-  ASSERT_TRUE(caps_.Delete(kEpoch, {.external_id = external_id_}).ok());
+  ASSERT_TRUE(caps_.Delete(kEpoch, {.external_id = external_id_}, kAllProjects).ok());
   Ask("delete", Request());
   EXPECT_TRUE(absl::IsNotFound(remembering_.QueryBuckets(Request(), Call()).status()));
 }
@@ -273,7 +275,7 @@ TEST_F(RememberedChartsTest, AnotherMasterMayHaveChangedIt) {
   PgCapsStore their_caps({.url = url_});
   ASSERT_TRUE(their_caps.NoteWindowOver(taken->epoch, trial_id_, kStartUs).ok());
   EXPECT_GT(Ask("a take-over", Request()).completeness().gaps_size(), 0);
-  ASSERT_TRUE(their_caps.Delete(taken->epoch, {.external_id = external_id_}).ok());
+  ASSERT_TRUE(their_caps.Delete(taken->epoch, {.external_id = external_id_}, kAllProjects).ok());
   Ask("a delete by the other", Request());
 }
 

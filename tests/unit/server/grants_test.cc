@@ -72,6 +72,16 @@ TEST(GrantsTest, SeveralAllowWhatAnyOfThemDoes) {
   EXPECT_EQ(Of({"read:*"}).ReadableProjects(), ProjectFilter(kAllProjects));
 }
 
+TEST(GrantsTest, WhereATrialLiesThatItIngests) {
+  EXPECT_EQ(Grants().IngestibleProjects(), ProjectFilter(std::vector<std::string>()));
+  EXPECT_EQ(Of({"read:vision"}).IngestibleProjects(), Grants().IngestibleProjects());
+  EXPECT_EQ(Of({"ingest:default/a/b", "write:speech", "read:vision"}).IngestibleProjects(),
+            ProjectFilter({"default", "speech"}));
+  for (const char* all : {"admin", "write:*", "ingest:id:7"}) {
+    EXPECT_EQ(Of({all}).IngestibleProjects(), ProjectFilter(kAllProjects)) << all;
+  }
+}
+
 TEST(GrantsTest, ANumberIsNoName) {
   EXPECT_TRUE(Of({"ingest:id:7"}).has_trial_ids());
   EXPECT_TRUE(Of({"ingest:id:7"}).Ingests(kNumbered));

@@ -20,7 +20,7 @@ class CountedCaps final : public CapsStore {
   absl::StatusOr<CapsReport> Get(const CapsTarget&, const ProjectFilter&) override {
     return Unused();
   }
-  absl::StatusOr<CapsReport> Set(std::int64_t, const CapsTarget&, const Caps&,
+  absl::StatusOr<CapsReport> Set(std::int64_t, const CapsTarget&, const ProjectFilter&, const Caps&,
                                  const std::vector<std::string>&) override {
     return Unused();
   }
@@ -42,10 +42,12 @@ class CountedCaps final : public CapsStore {
     inside_ = false;
     return result;
   }
-  absl::StatusOr<ArchivedTrial> Archive(std::int64_t, const TrialSelector&, bool) override {
+  absl::StatusOr<ArchivedTrial> Archive(std::int64_t, const TrialSelector&, const ProjectFilter&,
+                                        bool) override {
     return Unused();
   }
-  absl::StatusOr<DeletedTrial> Delete(std::int64_t, const TrialSelector&) override {
+  absl::StatusOr<DeletedTrial> Delete(std::int64_t, const TrialSelector&,
+                                      const ProjectFilter&) override {
     return Unused();
   }
   absl::StatusOr<TrialCaps> ReadTrialCaps(TrialId) override { return Unused(); }

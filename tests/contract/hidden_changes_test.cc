@@ -1,0 +1,90 @@
+// Of which projects a change may tell: traces of a trial of another one, its caps, its archive and its end are those of a
+// trial that is not there, by number and by name, and nothing of it changes. As project_filter_test for what is read.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "storage/pg_trace_store.h"
+#include "storage/token_store.h"
+#include "tests/contract/caps_store_test.h"
+
+namespace stepwell {
+namespace {
+
+using testing::CapsStoreTest;
+using testing::kEpoch;
+
+const ProjectFilter kOwn = std::vector<std::string>{"default", "vision"};
+const ProjectFilter kOther = std::vector<std::string>{"speech"};
+const ProjectFilter kNone = std::vector<std::string>{};
+
+class HiddenChangesTest : public CapsStoreTest {
+ protected:
+  HiddenChangesTest() {
+    header_.name = "a.json";
+    header_.byte_count = 2;
+    header_.sha256 = std::string(32, 's');
+    auto trace = traces_.Begin(kEpoch, ById(), kOwn, header_);
+    EXPECT_TRUE(trace.ok()) << trace.status();
+    EXPECT_TRUE(trace.ok() && traces_.Append(kEpoch, *trace, "{}").ok());
+  }
+  TrialSelector ById() const { return {.trial_id = Value(writer_.trial_id)}; }
+  static TrialSelector ByName() { return {.external_id = "t"}; }
+  // By what it is asked; the trial goes with the last one.
+  std::vector<std::pair<std::string, absl::Status>> EachOf(const TrialSelector& trial,
+                                                           const ProjectFilter& projects) {
+    const CapsTarget target{.trial = trial};
+    return {
+        {"begin", traces_.Begin(kEpoch, trial, projects, header_).status()},
+        {"find", traces_.Find(trial, projects, 1).status()},
+        {"list", traces_.List(trial, projects, 0, 10).status()},
+        {"delete a trace", traces_.Delete(kEpoch, trial, projects, 1).status()},
+        {"get caps", caps_.Get(target, projects).status()},
+        {"set caps", caps_.Set(kEpoch, target, projects, {.trial_bytes = 1'000'000}, {}).status()},
+        {"archive", caps_.Archive(kEpoch, trial, projects, true).status()},
+        {"delete", caps_.Delete(kEpoch, trial, projects).status()},
+    };
+  }
+
+  const OpenedWriter writer_ = OpenWriter("t");
+  StoredTraceHeader header_;
+  PgTraceStore traces_{{.url = url_}};
+};
+
+TEST_F(HiddenChangesTest, ATrialOfAnotherProjectIsNotThereAndStaysAsItIs) {
+  for (const TrialSelector& trial : {ById(), ByName()}) {
+    for (const ProjectFilter& projects : {kOther, kNone}) {
+      for (const auto& [what, status] : EachOf(trial, projects)) {
+        EXPECT_EQ(status, NoSuchTrial(trial)) << what << ": as one that does not exist";
+      }
+    }
+  }
+  EXPECT_EQ(traces_.List(ById(), kOwn, 0, 10)->byte_count, 2);
+  EXPECT_EQ(Number("select count(*) from stepwell.caps"), 0);
+  EXPECT_EQ(
+      Number("select count(*) from stepwell.trials where archived or deleted_time is not null"), 0);
+  for (const auto& [what, status] : EachOf(ByName(), kOwn)) {
+    EXPECT_TRUE(status.ok()) << what << ": " << status;
+  }
+  // What is left of it is told to those who could have deleted it.
+  EXPECT_EQ(caps_.Delete(kEpoch, ById(), kOther).status(), NoSuchTrial(ById()));
+  EXPECT_TRUE(caps_.Delete(kEpoch, ById(), kOwn).ok());
+}
+
+TEST_F(HiddenChangesTest, CapsOfAnotherProjectAreNotToldAndNoneIsMade) {
+  const Caps month = {.raw_age_seconds = 30 * 86'400};
+  ASSERT_TRUE(caps_.Set(kEpoch, {.project = "default"}, kOwn, month, {}).ok());
+  EXPECT_EQ(caps_.Get({.project = "default"}, kOwn)->set, month);
+  EXPECT_EQ(caps_.Get({.project = "default"}, kOther)->set, Caps{});
+  for (const char* project : {"default", "vision"}) {
+    EXPECT_TRUE(absl::IsNotFound(
+        caps_.Set(kEpoch, {.project = project}, kOther, {.raw_age_seconds = 86'400}, {}).status()));
+  }
+  EXPECT_EQ(caps_.Get({.project = "default"}, kOwn)->set, month);
+  EXPECT_EQ(Number("select count(*) from stepwell.projects where name = 'vision'"), 0);
+}
+
+}  // namespace
+}  // namespace stepwell
