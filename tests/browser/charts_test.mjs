@@ -73,10 +73,16 @@ const button = (name) => `.group[aria-label="Move and zoom"] button[aria-label="
 const quarters = [0, 1, 2, 3, 4].map((at) => (wholeSeconds * at) / 4);
 const part = (from, to) => [quarters[from], quarters[to]];
 
-test("buttons zoom about the middle, and move by half of what is shown", async () => {
+/** Whatever was shown before. */
+async function showAll() {
   await show(`#/trial/${cluster.trialId}/metrics`);
   await seen(`${cpu} canvas`);
   await ranges("all of it", null);
+  await tab.mouse.move(0, 0);
+}
+
+test("buttons zoom about the middle, and move by half of what is shown", async () => {
+  await showAll();
   for (const name of ["Earlier", "Later", "Zoom out", "Show all"]) assert.ok(await tab.isDisabled(button(name)), name);
   const ways = [
     ["Zoom in", part(1, 3)], ["Later", part(2, 4)], ["Later", part(2, 4)], ["Earlier", part(1, 3)], ["Earlier", part(0, 2)],
@@ -89,7 +95,7 @@ test("buttons zoom about the middle, and move by half of what is shown", async (
 });
 
 test("keys do the same to a chart that has the focus", async () => {
-  await tab.mouse.move(0, 0);
+  await showAll();
   await tab.locator(`${cpu} .chart-canvas`).focus();
   const ways = [
     ["+", part(1, 3)], ["PageDown", part(2, 4)], ["PageUp", part(1, 3)], ["PageUp", part(0, 2)], ["PageDown", part(1, 3)], ["-", null], ["=", part(1, 3)], ["Home", null],
@@ -101,6 +107,7 @@ test("keys do the same to a chart that has the focus", async () => {
 });
 
 test("a double click on a chart shows all", async () => {
+  await showAll();
   await tab.click(button("Zoom in"));
   await ranges("closer", part(1, 3));
   const place = tab.locator(`${cpu} .u-over`);
@@ -111,6 +118,7 @@ test("a double click on a chart shows all", async () => {
 });
 
 test("a window reaches from the newest sample so far back", async () => {
+  await showAll();
   const window = 'select[aria-label="What is shown"]';
   const ended = async () => (await tab.locator("[data-range]").getAttribute("title")).split(" to ").map((iso) => Date.parse(`${iso.slice(0, 23)}Z`) / 1000 - cluster.startUs / 1e6);
   await tab.selectOption(window, { label: "the last minute" });
