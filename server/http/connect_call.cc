@@ -100,10 +100,11 @@ void ConnectCall::AnswerUnary(const RpcStatus& status) {
   if (status.ok() && !begun_) failed_ = {absl::StatusCode::kInternal, "the service said nothing"};
   if (!status.ok()) failed_ = status;
   if (!failed_.ok() || !Encode(answer_)) return exchange_->Answer(ConnectErrorAnswer(failed_));
-  HttpResponse response{200, request_.form.content_type(), ""};
+  HttpResponse response{200, request_.form.content_type(), "", TrailerHeaders(status)};
   if (request_.accepts_gzip && answer_.size() > kPackedBytesMin) {
     answer_ = Gzip(answer_);
-    response.headers = {{"Content-Encoding", "gzip"}, {"Vary", "Accept-Encoding"}};
+    response.headers.emplace_back("Content-Encoding", "gzip");
+    response.headers.emplace_back("Vary", "Accept-Encoding");
   }
   response.body = std::move(answer_);
   exchange_->Answer(std::move(response));

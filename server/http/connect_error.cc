@@ -2,10 +2,15 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <map>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -66,12 +71,26 @@ nlohmann::json DebugOf(const google::protobuf::Any& any, const std::string& type
   return nlohmann::json::parse(text, nullptr, false);
 }
 
+// As the protocol has bytes: without padding.
+std::string Base64Of(const std::string& bytes) {
+  std::string text = absl::Base64Escape(bytes);
+  text.erase(text.find_last_not_of('=') + 1);
+  return text;
+}
+
+// By name, each with its values in their order.
+std::map<std::string, std::vector<std::string>> TrailersOf(const RpcStatus& status) {
+  std::map<std::string, std::vector<std::string>> trailers;
+  for (const auto& [name, value] : status.trailers) {
+    trailers[name].push_back(absl::EndsWith(name, "-bin") ? Base64Of(value) : value);
+  }
+  return trailers;
+}
+
 nlohmann::json DetailJson(const google::protobuf::Any& any) {
   const std::string& url = any.type_url();
   const std::string type = url.substr(url.rfind('/') + 1);
-  std::string value = absl::Base64Escape(any.value());
-  value.erase(value.find_last_not_of('=') + 1);
-  nlohmann::json detail{{"type", type}, {"value", value}};
+  nlohmann::json detail{{"type", type}, {"value", Base64Of(any.value())}};
   if (nlohmann::json debug = DebugOf(any, type); debug.is_object()) {
     detail["debug"] = std::move(debug);
   }
@@ -105,9 +124,19 @@ HttpHeaders RetryHeaders(const RpcStatus& status) {
   return {};
 }
 
+HttpHeaders TrailerHeaders(const RpcStatus& status) {
+  HttpHeaders headers;
+  for (const auto& [name, values] : TrailersOf(status)) {
+    headers.emplace_back(absl::StrCat("Trailer-", name), absl::StrJoin(values, ", "));
+  }
+  return headers;
+}
+
 HttpResponse ConnectErrorAnswer(const RpcStatus& status) {
+  HttpHeaders headers = RetryHeaders(status);
+  for (auto& trailer : TrailerHeaders(status)) headers.push_back(std::move(trailer));
   return {ConnectHttpStatus(status.code), "application/json", Text(ConnectErrorJson(status)) + "\n",
-          RetryHeaders(status)};
+          std::move(headers)};
 }
 
 HttpResponse PlainErrorAnswer(const RpcStatus& status) {
@@ -121,6 +150,7 @@ HttpResponse PlainErrorAnswer(const RpcStatus& status) {
 std::string ConnectEndOfStream(const RpcStatus& status) {
   nlohmann::json end = nlohmann::json::object();
   if (!status.ok()) end["error"] = ConnectErrorJson(status);
+  for (const auto& [name, values] : TrailersOf(status)) end["metadata"][name] = values;
   return Text(end);
 }
 

@@ -20,12 +20,14 @@ int ConnectHttpStatus(absl::StatusCode code);
 nlohmann::json ConnectErrorJson(const RpcStatus& status);
 // The header Retry-After, or nothing, by a failure's details.
 HttpHeaders RetryHeaders(const RpcStatus& status);
+// The metadata that ended a call, as a unary answer has it: Trailer-NAME, values of one name in one line, bytes in base64.
+HttpHeaders TrailerHeaders(const RpcStatus& status);
 // Of a unary call, or of any before its answer has begun; with Retry-After where its details say when to come again.
 // REQUIRES: not OK.
 HttpResponse ConnectErrorAnswer(const RpcStatus& status);
 // Of a page that is no call, for which others were made: 404, 429 or 503, {"error": text}.
 HttpResponse PlainErrorAnswer(const RpcStatus& status);
-// The payload of the last envelope of a stream: {} or {"error": …}.
+// The payload of the last envelope of a stream: {"error": …, "metadata": {NAME: [VALUE, …]}}, each where there is any.
 std::string ConnectEndOfStream(const RpcStatus& status);
 
 }  // namespace stepwell

@@ -19,9 +19,16 @@
 namespace stepwell {
 namespace {
 
-RpcStatus StatusOf(const grpc::Status& status) {
-  return {static_cast<absl::StatusCode>(status.error_code()), status.error_message(),
-          status.error_details()};
+// REQUIRES: the call of `context` has ended.
+RpcStatus StatusOf(const grpc::Status& status, const grpc::ClientContext& context) {
+  RpcStatus ended{static_cast<absl::StatusCode>(status.error_code()), status.error_message(),
+                  status.error_details()};
+  for (const auto& [name, value] : context.GetServerTrailingMetadata()) {
+    if (name.starts_with("grpc-")) continue;  // what it says is above
+    ended.trailers.emplace_back(std::string(name.data(), name.size()),
+                                std::string(value.data(), value.size()));
+  }
+  return ended;
 }
 
 constexpr char kStopping[] = "this master is stopping";
@@ -141,7 +148,7 @@ void RpcChannel::Call::Proceed(bool ok) {
     }
   }
   if (is_begin) return Send();
-  if (is_end) return End(StatusOf(status_));
+  if (is_end) return End(StatusOf(status_, context_));
   Give();
 }
 

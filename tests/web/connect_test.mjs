@@ -2,7 +2,7 @@
 // in both encodings: each code of the protocol's table, details, streams, deadlines, cancellation.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { Code, ConnectError, createClient, decodeBinaryHeader } from "@connectrpc/connect";
 import { compressionGzip, createConnectTransport as createNodeTransport } from "@connectrpc/connect-node";
 import { createConnectTransport as createWebTransport } from "@connectrpc/connect-web";
 import { eventually, readContract, startStand } from "./stand.mjs";
@@ -75,6 +75,32 @@ function checkError(error, code) {
   const [bad] = error.findDetails(badRequest);
   assert.equal(bad.fieldViolations[0].field, "trial");
 }
+
+const rawTrailer = Uint8Array.of(0, 0xff, 13, 10);
+
+function checkTrailers(headers) {
+  assert.equal(headers.get("seen"), "once, twice");
+  assert.deepEqual(decodeBinaryHeader(headers.get("raw-bin")), rawTrailer);
+  assert.deepEqual([...headers.keys()].filter((name) => name.startsWith("grpc-")), []);
+}
+
+test("metadata that ends a call arrives, of calls that succeed and that fail", (t) => forEachClient(t, async (client) => {
+  let trailers;
+  const options = { onTrailer: (headers) => { trailers = headers; } };
+  await client.listTrials({ nameContains: "send 2 trail" }, options);
+  checkTrailers(trailers);
+  const failed = await failureOf(client.listTrials({ nameContains: "trail end 5" }, options));
+  checkError(failed, Code.NotFound);
+  checkTrailers(failed.metadata);
+  trailers = undefined;
+  assert.equal((await collect(client.readSamples({ trial: { externalId: "send 3 trail" } }, options))).length, 3);
+  checkTrailers(trailers);
+  const broken = await failureOf(collect(client.readSamples({ trial: { externalId: "send 1 trail end 13" } }, options)));
+  checkError(broken, Code.Internal);
+  checkTrailers(broken.metadata);
+  await client.listTrials({ nameContains: "send 1" }, options);
+  assert.deepEqual([...trailers.keys()], [], "none where none was set");
+}));
 
 test("the table has all codes", () => assert.equal(httpStatusOf.size, 16));
 

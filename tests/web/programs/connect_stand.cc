@@ -6,6 +6,7 @@
 //     "end 5"        ends with code 5 and all kinds of details
 //     "send 3"       ReadSamples sends three messages; ListTrials one of that many trials
 //     "send 3 end 5" both
+//     "trail"        ends with metadata: two values of a name, and bytes
 //     "wait"         until the client or its deadline ends it
 //     "waited"       ListTrials: how many of those have ended, as next_page_token
 #include <grpcpp/grpcpp.h>
@@ -34,6 +35,7 @@ struct Wanted {
   int send = 0;
   int end = 0;
   bool wait = false;
+  bool trail = false;
 };
 
 Wanted WantedBy(const std::string& text) {
@@ -44,6 +46,7 @@ Wanted WantedBy(const std::string& text) {
     if (words[i] == "send" && !absl::SimpleAtoi(next, &wanted.send)) wanted.send = 0;
     if (words[i] == "end" && !absl::SimpleAtoi(next, &wanted.end)) wanted.end = 0;
     wanted.wait = wanted.wait || words[i] == "wait";
+    wanted.trail = wanted.trail || words[i] == "trail";
   }
   return wanted;
 }
@@ -62,7 +65,7 @@ class Stand final : public v1::QueryService::Service {
       trial.set_trial_id(9'007'199'254'740'993 + i);  // beyond what a double holds
       trial.set_external_id(absl::StrCat("größer-", i));
     }
-    return EndOf(wanted);
+    return EndOf(wanted, *context);
   }
 
   grpc::Status ReadSamples(grpc::ServerContext* context, const v1::ReadSamplesRequest* request,
@@ -76,11 +79,16 @@ class Stand final : public v1::QueryService::Service {
       if (!writer->Write(response)) break;
     }
     if (wanted.wait) return WaitFor(context);
-    return EndOf(wanted);
+    return EndOf(wanted, *context);
   }
 
  private:
-  static grpc::Status EndOf(const Wanted& wanted) {
+  static grpc::Status EndOf(const Wanted& wanted, grpc::ServerContext& context) {
+    if (wanted.trail) {
+      context.AddTrailingMetadata("seen", "once");
+      context.AddTrailingMetadata("seen", "twice");
+      context.AddTrailingMetadata("raw-bin", std::string("\0\xff\r\n", 4));
+    }
     if (wanted.end == 0) return grpc::Status::OK;
     return GrpcError(absl::Status(static_cast<absl::StatusCode>(wanted.end),
                                   absl::StrCat("as asked: ", wanted.end, ", \"größer\"")),
