@@ -90,6 +90,14 @@ Caller HolderOf(const TokenRecord& token) {
   return holder;
 }
 
+absl::flat_hash_map<std::string, Caller> HoldersOf(const std::vector<TokenRecord>& tokens) {
+  absl::flat_hash_map<std::string, Caller> holders;
+  for (const TokenRecord& token : tokens) {
+    if (Caller holder = HolderOf(token)) holders.emplace(token.id, std::move(holder));
+  }
+  return holders;
+}
+
 // Under its name only when it is whole; of two that begin at once one wins.
 absl::Status MakeFile(const std::string& path) {
   if (access(path.c_str(), F_OK) == 0) return absl::OkStatus();
@@ -279,15 +287,13 @@ void TokenGuard::LookAgain() {
 }
 
 void TokenGuard::Learn(const std::vector<TokenRecord>& living, absl::Duration asked) {
-  absl::flat_hash_map<std::string, Caller> holders;
-  for (const TokenRecord& token : living) {
-    if (Caller holder = HolderOf(token)) holders.emplace(token.id, std::move(holder));
-  }
+  Holders holders = HoldersOf(living);
   std::multimap<std::string, std::string> named;
   for (const auto& [id, holder] : holders) {
     if (!holder->certificate.empty()) named.emplace(holder->certificate, id);
   }
   const absl::MutexLock lock(&mu_);
+  TakeOutRevoked(holders, asked);
   for (const auto& [id, holder] : holders_) {
     const auto same = holders.find(id);
     const bool goes_on = same != holders.end() && !holder->has_ended &&
@@ -301,27 +307,49 @@ void TokenGuard::Learn(const std::vector<TokenRecord>& living, absl::Duration as
   }
   holders_ = std::move(holders);
   named_ = std::move(named);
-  confirmed_ = asked;
+  Confirmed(asked);
 }
 
 void TokenGuard::LearnFetched(const std::vector<TokenRecord>& fetched, absl::Duration asked) {
+  Holders holders = HoldersOf(fetched);
   const absl::MutexLock lock(&mu_);
-  for (const TokenRecord& token : fetched) {
-    // One that is known may be shown by calls that are under way.
-    if (holders_.contains(token.id)) continue;
-    if (Caller holder = HolderOf(token)) holders_.emplace(token.id, std::move(holder));
+  TakeOutRevoked(holders, asked);
+  // One that is known may be shown by calls that are under way, and stays.
+  holders_.merge(holders);
+  Confirmed(asked);
+}
+
+bool TokenGuard::Revoked::Ends(const TokenHolder& holder) const {
+  return holder.id == id || holder.made_by == id || (!family.empty() && holder.family == family);
+}
+
+void TokenGuard::TakeOutRevoked(Holders& learned, absl::Duration asked) {
+  for (Revoked& each : revoked_) {
+    // Asked later, the database knew of it.
+    if (each.time < asked) continue;
+    // Of one that this master had not learned of.
+    const auto found = learned.find(each.id);
+    if (found != learned.end()) each.family = found->second->family;
+    absl::erase_if(learned, [&](const auto& entry) { return each.Ends(*entry.second); });
   }
+}
+
+void TokenGuard::Confirmed(absl::Duration asked) {
   confirmed_ = asked;
+  // Who learns does so in the order of asking.
+  std::erase_if(revoked_, [&](const Revoked& each) { return each.time < asked; });
 }
 
 void TokenGuard::EndNow(const std::string& id) {
   const absl::MutexLock lock(&mu_);
   const auto found = holders_.find(id);
-  const std::string family = found == holders_.end() ? "" : found->second->family;
+  const Revoked revoked{.id = id,
+                        .family = found == holders_.end() ? "" : found->second->family,
+                        .time = clock_.Monotonic()};
+  revoked_.push_back(revoked);
   absl::erase_if(holders_, [&](const auto& entry) {
     TokenHolder& holder = *entry.second;
-    const bool is_kin = !family.empty() && holder.family == family;
-    if (holder.id != id && holder.made_by != id && !is_kin) return false;
+    if (!revoked.Ends(holder)) return false;
     End(holder);
     ended_.Note(holder.id, holder.digest, KindOf(holder.made_by));
     return true;
@@ -337,7 +365,7 @@ void TokenGuard::LearnEnded(const std::vector<TokenRecord>& ended) {
 
 void TokenGuard::Confirm(absl::Duration asked) {
   const absl::MutexLock lock(&mu_);
-  confirmed_ = asked;
+  Confirmed(asked);
 }
 
 void TokenGuard::LookAround() {
@@ -385,6 +413,12 @@ bool TokenGuard::MakerLives(const TokenHolder& holder, std::int64_t now_us) cons
 std::string TokenGuard::MakerOf(const TokenHolder& caller) {
   if (!caller.made_by.empty()) return caller.made_by;
   return caller.id == kAdminId ? AdminMaker(caller.digest) : caller.id;
+}
+
+bool TokenGuard::Knows(const std::string& id) const {
+  const absl::MutexLock lock(&mu_);
+  const auto found = holders_.find(id);
+  return found != holders_.end() && !found->second->has_ended;
 }
 
 std::int64_t TokenGuard::fetched_count() const {

@@ -59,7 +59,8 @@ class TokenGuard {
   void LearnEnded(const std::vector<TokenRecord>& ended) ABSL_LOCKS_EXCLUDED(mu_);
   // What was learned is so still.
   void Confirm(absl::Duration asked) ABSL_LOCKS_EXCLUDED(mu_);
-  // Revoked: for good, and not to be learned of first; with those that it made, and its family.
+  // Revoked: for good, and not to be learned of first; with those that it made, and its family. A list that the database was
+  // asked for before this brings none of them back.
   void EndNow(const std::string& id) ABSL_LOCKS_EXCLUDED(mu_);
   // Reads the file again, where that is due, and ends those that have expired. One that a clock ended which
   // has gone back since lives again; calls of before have ended.
@@ -69,6 +70,8 @@ class TokenGuard {
   bool TakeMissing() ABSL_LOCKS_EXCLUDED(mu_);
   // Whose end ends what `caller` fetches: its own, or that of who made it.
   static std::string MakerOf(const TokenHolder& caller);
+  // Whether one with this id was learned of, and did not end since.
+  bool Knows(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
   // Those that live and were fetched, of all masters, as of the last look.
   std::int64_t fetched_count() const ABSL_LOCKS_EXCLUDED(mu_);
   // How many have ended, ever: who has open calls looks again when it has grown.
@@ -81,6 +84,15 @@ class TokenGuard {
     std::string digest;
     std::string stamp;  // of the file that it was read from
   };
+  struct Revoked {
+    std::string id;
+    std::string family;     // empty: has none, or is not known yet
+    absl::Duration time{};  // by Clock::Monotonic
+
+    bool Ends(const TokenHolder& holder) const;
+  };
+  using Holders = absl::flat_hash_map<std::string, Caller>;  // by id
+
   TokenGuard(std::string path, const Clock& clock);
   absl::StatusOr<Stored> Read() const;
   void LookAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -89,6 +101,9 @@ class TokenGuard {
   // Of one that was fetched; of others always.
   bool MakerLives(const TokenHolder& holder, std::int64_t now_us) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Takes those that were revoked since it was asked for out of what the database said.
+  void TakeOutRevoked(Holders& learned, absl::Duration asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Confirmed(absl::Duration asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status CheckMemory() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // One that was shown just now, unless it has ended.
   absl::StatusOr<Caller> Use(const Caller& holder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -104,7 +119,9 @@ class TokenGuard {
   EndedTokens ended_ ABSL_GUARDED_BY(mu_);
   bool is_gone_ ABSL_GUARDED_BY(mu_) = false;                               // which was told
   absl::Duration looked_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();  // Clock::Monotonic
-  absl::flat_hash_map<std::string, Caller> holders_ ABSL_GUARDED_BY(mu_);   // by id
+  Holders holders_ ABSL_GUARDED_BY(mu_);
+  // Until the database has answered what it was asked later.
+  std::vector<Revoked> revoked_ ABSL_GUARDED_BY(mu_);
   // Ids by the name of a certificate; some may be no more among holders_.
   std::multimap<std::string, std::string> named_ ABSL_GUARDED_BY(mu_);
   absl::Duration confirmed_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();

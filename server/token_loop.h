@@ -38,11 +38,12 @@ class TokenLoop {
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
   // What was made or revoked counts when this returns. Thread-safe; asks the database.
   absl::Status LearnNow() ABSL_LOCKS_EXCLUDED(learning_);
-  // What was fetched counts when this returns. Thread-safe; asks the database.
-  absl::Status LearnFetchedNow() ABSL_LOCKS_EXCLUDED(learning_);
+  // What was fetched as `id` counts when this returns. Thread-safe; asks the database, but where another call has learned of
+  // it meanwhile.
+  absl::Status LearnFetchedNow(const std::string& id) ABSL_LOCKS_EXCLUDED(learning_);
   // Those that live and were fetched, as of a second ago.
   std::int64_t fetched_count() const { return parts_.guard.fetched_count(); }
-  // It was revoked: it opens nothing any more, whatever the database answers next. Thread-safe, at once.
+  // It was revoked: it opens nothing any more, also where the database answers by what was so before. Thread-safe, at once.
   void EndNow(const std::string& id) { parts_.guard.EndNow(id); }
 
  private:

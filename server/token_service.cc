@@ -35,7 +35,7 @@ constexpr std::int64_t kExpirySecondsMax = INT64_C(10) * 365 * 86'400;
 constexpr absl::Duration kLifetimeDefault = absl::Hours(1);
 constexpr std::int64_t kLifetimeSecondsMin = 60;
 constexpr std::int64_t kLifetimeSecondsMax = 86'400;
-// At once, one of which the database serves; as many may wait.
+// At once, until what was fetched was learned of; one of which the database serves. As many may wait.
 constexpr int kFetchesMax = 16;
 constexpr absl::Duration kFetchPatience = absl::Seconds(1);
 // Masters hold them in memory.
@@ -233,17 +233,18 @@ class TokenGrpcService::Impl final : public v1::TokenService::Service {
     }
     fetch.lifetime = std::min(*lifetime, parts_.fetched_max);
     absl::StatusOr<TokenRecord> fetched;
+    absl::Status learned;
     {
+      // Over both: each that waits for the database, or for another's answer, holds a thread of gRPC's.
       const auto turn = fetching_.Enter(kFetchPatience);
       if (!turn.ok()) {
         return GrpcError(absl::UnavailableError("too many fetch tokens just now; come again"));
       }
       fetched = parts_.store.Fetch(fetch);
+      if (fetched.ok()) learned = parts_.loop->LearnFetchedNow(fetched->id);
     }
     if (!fetched.ok()) return GrpcError(fetched.status());
-    if (const absl::Status learned = parts_.loop->LearnFetchedNow(); !learned.ok()) {
-      log::Warning("tokens_not_read", {{"status", learned.ToString()}});
-    }
+    if (!learned.ok()) log::Warning("tokens_not_read", {{"status", learned.ToString()}});
     log::Info("token_fetched", {{"token", fetched->id},
                                 {"grants", QuotedGrants(*fetched)},
                                 {"made_by", fetched->made_by},

@@ -1,4 +1,5 @@
-// FakeTokenStore: a TokenStore in memory that knows some trials. Not for use by several threads at once.
+// FakeTokenStore: a TokenStore in memory that knows some trials. Not for use by several threads at once, but for Fetch and
+// ReadFetched.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "storage/token_store.h"
 
@@ -36,6 +38,7 @@ class FakeTokenStore final : public TokenStore {
     return revoked;
   }
   absl::StatusOr<TokenRecord> Fetch(const TokenFetch& fetch) override {
+    const absl::MutexLock lock(&fetching);
     if (!status.ok()) return status;
     TokenRecord token{.id = fetch.id, .digest = fetch.digest, .name = fetch.name};
     token.grants = {fetch.grant};
@@ -54,6 +57,8 @@ class FakeTokenStore final : public TokenStore {
     return TokenNumbers{change_no, fetch_no};
   }
   absl::StatusOr<LivingTokens> ReadFetched(std::int64_t after) override {
+    if (before_fetched_read) before_fetched_read();
+    const absl::MutexLock lock(&fetching);
     ++fetched_reads;
     if (!status.ok()) return status;
     return LivingTokens{{change_no, fetch_no}, {fetched.begin() + after, fetched.end()}};
@@ -61,7 +66,9 @@ class FakeTokenStore final : public TokenStore {
   absl::StatusOr<LivingTokens> ReadLiving() override {
     ++living_reads;
     if (!status.ok()) return status;
-    return LivingTokens{{change_no, fetch_no}, tokens};
+    LivingTokens living{{change_no, fetch_no}, tokens};
+    if (before_living_answer) before_living_answer();
+    return living;
   }
   absl::StatusOr<std::vector<TokenRecord>> ReadEnded(int) override {
     if (!status.ok()) return status;
@@ -94,6 +101,9 @@ class FakeTokenStore final : public TokenStore {
   int living_reads = 0;
   int place_reads = 0;
   std::function<void()> before_change_read;
+  std::function<void()> before_fetched_read;
+  std::function<void()> before_living_answer;  // which is what was so before
+  absl::Mutex fetching;
   absl::Status status;  // of all calls
 };
 

@@ -388,6 +388,36 @@ TEST_F(FetchedTokensTest, OneThatIsRevokedTakesItsFamilyWithIt) {
   EXPECT_EQ(Shown(token_.text), absl::StatusCode::kOk);
 }
 
+TEST_F(FetchedTokensTest, WhatWasRevokedIsNotLearnedOfAListThatWasAskedForBefore) {
+  const NewToken maker = MakeToken();
+  const NewToken made = MakeToken();
+  const NewToken other = MakeToken();
+  const std::vector<TokenRecord> list = {
+      RecordOf(token_),          RecordOf(maker),
+      Fetched(made, maker.id),   Fetched(fetched_, token_.id),
+      Fetched(other, token_.id), Fetched(renewed_, token_.id, fetched_.id)};
+  const auto expect_ended = [&] {
+    for (const NewToken& each : {maker, made, fetched_, renewed_}) {
+      EXPECT_EQ(Shown(each.text), absl::StatusCode::kUnauthenticated);
+    }
+    EXPECT_EQ(Shown(other.text), absl::StatusCode::kOk);
+  };
+  const absl::Duration asked = clock_.Monotonic();
+  clock_.Advance(absl::Milliseconds(1));
+  // One that is known, with what it made, and one of a family that is not.
+  Learn({RecordOf(token_), RecordOf(maker)});
+  guard_->EndNow(maker.id);
+  guard_->EndNow(renewed_.id);
+  guard_->Learn(list, asked);
+  expect_ended();
+  guard_->LearnFetched(list, asked);
+  expect_ended();
+  // What was asked for later says what is so, and nothing more is remembered.
+  clock_.Advance(absl::Milliseconds(1));
+  Learn(list);
+  EXPECT_EQ(Shown(maker.text), absl::StatusCode::kOk);
+}
+
 TEST_F(FetchedTokensTest, WhatTheFilesTokenMadeEndsWithItAndNotByAnotherFiles) {
   const std::string maker = MakerOf(Token());
   EXPECT_THAT(maker, StartsWith("admin:"));

@@ -88,7 +88,7 @@ TEST_F(TokenLoopTest, WhatIsFetchedIsLearnedByItself) {
   };
   const NewToken here = fetch();
   EXPECT_FALSE(IsKnown(here));
-  ASSERT_TRUE(loop_.LearnFetchedNow().ok());
+  ASSERT_TRUE(loop_.LearnFetchedNow(here.id).ok());
   EXPECT_TRUE(IsKnown(here));
   const NewToken elsewhere = fetch();
   loop_.Start();
@@ -98,7 +98,7 @@ TEST_F(TokenLoopTest, WhatIsFetchedIsLearnedByItself) {
   EXPECT_EQ(store_.living_reads, reads) << "not all are read for one";
   EXPECT_EQ(store_.fetched_reads, 2);
   ASSERT_TRUE(store_.Revoke(maker.id).ok());
-  ASSERT_TRUE(loop_.LearnFetchedNow().ok());
+  ASSERT_TRUE(loop_.LearnFetchedNow(MakeToken().id).ok());
   EXPECT_FALSE(IsKnown(here)) << "what was revoked meanwhile is seen, too";
   EXPECT_FALSE(IsKnown(elsewhere));
 }
@@ -124,6 +124,27 @@ TEST_F(TokenLoopTest, WhatEndedIsToldWhileTheDatabaseHangs) {
   EXPECT_GT(told_, 0);
   answers.Notify();
   loop_.Stop();
+}
+
+// Read before the revocation was there, and answered after it.
+TEST_F(TokenLoopTest, AnOlderListOfTheDatabaseRevivesNothing) {
+  const NewToken token = Add();
+  const NewToken other = Add();
+  ASSERT_TRUE(loop_.LearnNow().ok());
+  absl::Notification is_read;
+  absl::Notification answers;
+  store_.before_living_answer = [&] {
+    is_read.Notify();
+    answers.WaitForNotification();
+  };
+  std::thread learner([&] { EXPECT_TRUE(loop_.LearnNow().ok()); });
+  is_read.WaitForNotification();
+  ASSERT_TRUE(store_.Revoke(token.id).ok());
+  loop_.EndNow(token.id);
+  answers.Notify();
+  learner.join();
+  EXPECT_FALSE(IsKnown(token));
+  EXPECT_TRUE(IsKnown(other));
 }
 
 }  // namespace
