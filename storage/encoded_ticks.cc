@@ -8,17 +8,10 @@
 #include <utility>
 
 #include "storage/presence.h"
-#include "storage/stretch.h"
 #include "storage/vector_codec.h"
 
 namespace stepwell {
 namespace {
-
-// Of ticks first_tick ... first_tick + tick_count of a table.
-struct Slice {
-  std::size_t first_tick = 0;
-  std::size_t tick_count = 0;
-};
 
 // Least and greatest of those that are batches at all.
 struct BatchRange {
@@ -32,7 +25,8 @@ struct BatchRange {
   }
 };
 
-void AddStatistics(std::span<const double> values, EncodedColumn& column) {
+// One by one, where no integers tell it.
+void AddNumbers(std::span<const double> values, EncodedColumn& column) {
   double least = std::numeric_limits<double>::infinity();
   double greatest = -least;
   double sum = 0;
@@ -48,7 +42,6 @@ void AddStatistics(std::span<const double> values, EncodedColumn& column) {
     sum += value;
     last = value;
   }
-  column.sample_count = static_cast<std::int32_t>(values.size());
   column.nan_count = nan_count;
   column.min = least;
   column.max = greatest;
@@ -56,80 +49,76 @@ void AddStatistics(std::span<const double> values, EncodedColumn& column) {
   column.last = last;
 }
 
+void AddStatistics(const ColumnSlice& slice, EncodedColumn& column) {
+  column.sample_count = static_cast<std::int32_t>(slice.values.size());
+  if (!slice.scaled.sums_exactly()) return AddNumbers(slice.values, column);
+  const IntegerTotals& totals = slice.scaled.totals();
+  column.min = slice.scaled.ValueOf(totals.min);
+  column.max = slice.scaled.ValueOf(totals.max);
+  column.sum = slice.scaled.ValueOf(totals.sum);
+  column.last = slice.values.back();
+}
+
 // Time and batch range of the ticks that have a sample.
-void AddRange(const TickTable& table, Slice slice, std::span<const std::uint8_t> presence,
+void AddRange(const StretchSlice& stretch, std::span<const std::uint8_t> presence,
               EncodedColumn& column) {
   const auto first = std::find(presence.begin(), presence.end(), 1) - presence.begin();
   const auto last = presence.rend() - std::find(presence.rbegin(), presence.rend(), 1) - 1;
-  column.first_time_us = table.times_us[slice.first_tick + static_cast<std::size_t>(first)];
-  column.last_time_us = table.times_us[slice.first_tick + static_cast<std::size_t>(last)];
+  column.first_time_us = stretch.times_us[static_cast<std::size_t>(first)];
+  column.last_time_us = stretch.times_us[static_cast<std::size_t>(last)];
   BatchRange range;
   for (std::size_t i = 0; i < presence.size(); ++i) {
-    if (presence[i] != 0) range.Add(table.batches[slice.first_tick + i]);
+    if (presence[i] != 0) range.Add(stretch.batches[i]);
   }
   column.first_batch = range.first;
   column.last_batch = range.last;
 }
 
-EncodedTicks EncodeTimes(const TickTable& table, Slice slice) {
-  const auto times = std::span(table.times_us).subspan(slice.first_tick, slice.tick_count);
-  const auto batches = std::span(table.batches).subspan(slice.first_tick, slice.tick_count);
+}  // namespace
+
+EncodedTicks EncodeTimes(std::uint32_t tick_group, const StretchSlice& stretch) {
   BatchRange range;
-  for (const std::int32_t batch : batches) range.Add(batch);
+  for (const std::int32_t batch : stretch.batches) range.Add(batch);
   EncodedTicks ticks;
-  ticks.tick_group = table.tick_group;
-  ticks.tick_count = static_cast<std::int32_t>(slice.tick_count);
-  ticks.first_time_us = times.front();
-  ticks.last_time_us = times.back();
+  ticks.tick_group = tick_group;
+  ticks.tick_count = static_cast<std::int32_t>(stretch.times_us.size());
+  ticks.first_time_us = stretch.times_us.front();
+  ticks.last_time_us = stretch.times_us.back();
   ticks.first_batch = range.first;
   ticks.last_batch = range.last;
-  ticks.times = EncodeIntegers(times);
-  ticks.batches = EncodeIntegers(std::vector<std::int64_t>(batches.begin(), batches.end()));
+  ticks.times = EncodeIntegers(stretch.times_us);
+  ticks.batches =
+      EncodeIntegers(std::vector<std::int64_t>(stretch.batches.begin(), stretch.batches.end()));
   return ticks;
 }
 
-// `values_used` counts the values of `column` that earlier stretches took.
-void EncodeColumn(const TickTable& table, const TickColumn& column, Slice slice,
-                  std::size_t& values_used, EncodedTicks& ticks) {
-  std::span<const std::uint8_t> presence;
-  std::size_t count = slice.tick_count;
-  if (!column.presence.empty()) {
-    presence = std::span(column.presence).subspan(slice.first_tick, slice.tick_count);
-    count = static_cast<std::size_t>(std::count(presence.begin(), presence.end(), 1));
-  }
-  const auto values = std::span(column.values).subspan(values_used, count);
-  values_used += count;
-  if (count == 0) return;
+void AddColumn(const StretchSlice& stretch, const ColumnSlice& column, EncodedTicks& ticks) {
   EncodedColumn& encoded = ticks.columns.emplace_back();
   encoded.series_no = column.series_no;
-  if (count == slice.tick_count) {
+  if (column.presence.empty()) {
     encoded.first_time_us = ticks.first_time_us;
     encoded.last_time_us = ticks.last_time_us;
     encoded.first_batch = ticks.first_batch;
     encoded.last_batch = ticks.last_batch;
   } else {
-    AddRange(table, slice, presence, encoded);
-    encoded.presence = PackPresence(presence);
+    AddRange(stretch, column.presence, encoded);
+    encoded.presence = PackPresence(column.presence);
   }
-  AddStatistics(values, encoded);
-  encoded.values = EncodeValues(values);
+  AddStatistics(column, encoded);
+  encoded.values = EncodeValues(column.values, column.scaled);
 }
-
-}  // namespace
 
 std::vector<EncodedTicks> EncodeTicks(const TickTable& table) {
   std::vector<EncodedTicks> stretches;
-  std::vector<std::size_t> values_used(table.columns.size(), 0);
-  Slice slice;
-  for (const std::size_t length : CutStretches(table.times_us)) {
-    slice.tick_count = length;
-    EncodedTicks& ticks = stretches.emplace_back(EncodeTimes(table, slice));
-    ticks.columns.reserve(table.columns.size());
-    for (std::size_t i = 0; i < table.columns.size(); ++i) {
-      EncodeColumn(table, table.columns[i], slice, values_used[i], ticks);
-    }
-    slice.first_tick += length;
-  }
+  WalkTable(
+      table,
+      [&](const StretchSlice& stretch) {
+        stretches.push_back(EncodeTimes(table.tick_group, stretch));
+        stretches.back().columns.reserve(table.columns.size());
+      },
+      [&](const StretchSlice& stretch, const ColumnSlice& column) {
+        AddColumn(stretch, column, stretches.back());
+      });
   return stretches;
 }
 

@@ -7,6 +7,7 @@
 
 #include "storage/encoded_vector.h"
 #include "storage/model.h"
+#include "storage/table_walk.h"
 
 namespace stepwell {
 
@@ -20,7 +21,8 @@ struct EncodedColumn {
   std::int32_t last_batch = -1;
   std::int32_t sample_count = 0;
   std::int32_t nan_count = 0;
-  // Over the samples that are not NaN; meaningless if there are none.
+  // Over the samples that are not NaN; meaningless if there are none. The sum of values that are integers
+  // under a common divisor is exact, rounded once.
   double min = 0;
   double max = 0;
   double sum = 0;
@@ -46,5 +48,10 @@ struct EncodedTicks {
 
 // Cuts `table` into stretches and encodes each. REQUIRES: its times ascend.
 std::vector<EncodedTicks> EncodeTicks(const TickTable& table);
+
+// The same piece by piece, for whoever walks a table for more than that: a stretch without columns, and one
+// of them.
+EncodedTicks EncodeTimes(std::uint32_t tick_group, const StretchSlice& stretch);
+void AddColumn(const StretchSlice& stretch, const ColumnSlice& column, EncodedTicks& ticks);
 
 }  // namespace stepwell

@@ -14,6 +14,10 @@ std::size_t PackedBytes(std::size_t count, int width) {
   return BitStringBytes(count * static_cast<std::size_t>(width));
 }
 
+std::size_t DictionaryBytes(std::size_t count, const Dictionary& dictionary) {
+  return kArrayOverheadBytes + 8 * dictionary.words.size() + PackedBytes(count, dictionary.Width());
+}
+
 // Takes `form` if it is cheaper than what was chosen so far.
 bool Offer(FormChoice& choice, Form form, std::size_t bytes) {
   if (bytes >= choice.bytes) return false;
@@ -76,20 +80,21 @@ void OfferDictionary(FormChoice& choice, std::span<const std::int64_t> integers)
   const std::size_t words_max = DictionaryWordsMax(integers.size(), choice.bytes);
   std::optional<Dictionary> dictionary = BuildDictionary(integers, words_max);
   if (!dictionary) return;
-  const std::size_t bytes = kArrayOverheadBytes + 8 * dictionary->words.size() +
-                            PackedBytes(integers.size(), dictionary->Width());
-  if (Offer(choice, Form::kDictionary, bytes)) choice.dictionary = std::move(dictionary);
+  if (Offer(choice, Form::kDictionary, DictionaryBytes(integers.size(), *dictionary))) {
+    choice.dictionary = std::move(dictionary);
+  }
 }
 
 }  // namespace
 
-FormChoice ChooseForm(std::span<const std::int64_t> integers) {
+FormChoice ChooseForm(std::span<const std::int64_t> integers, const IntegerTotals& totals) {
   FormChoice choice;
-  choice.shape.range = MeasureRange(integers);
+  choice.shape.range = MeasureRange(integers, totals);
   if (!choice.shape.range.narrow) {
     // Differences overflow a bigint; only a dictionary needs none.
     choice.form = Form::kDictionary;
     choice.dictionary = BuildDictionary(integers, std::numeric_limits<std::size_t>::max());
+    choice.bytes = DictionaryBytes(integers.size(), *choice.dictionary);
     return choice;
   }
   choice.bytes = PackedBytes(integers.size(), choice.shape.range.Width());

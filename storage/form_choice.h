@@ -27,7 +27,7 @@ struct FormChoice {
 };
 
 // Of forms that cost the same, the one with the smallest number. Never kRaw.
-// REQUIRES: integers is not empty.
-FormChoice ChooseForm(std::span<const std::int64_t> integers);
+// REQUIRES: integers is not empty, `totals` are theirs.
+FormChoice ChooseForm(std::span<const std::int64_t> integers, const IntegerTotals& totals);
 
 }  // namespace stepwell

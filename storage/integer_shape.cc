@@ -70,6 +70,7 @@ struct Neighbours {
 #define STEPWELL_WIDE __attribute__((target("avx2")))
 constexpr std::size_t kLanes = 4;
 using Four = std::int64_t __attribute__((vector_size(kLanes * sizeof(std::int64_t))));
+using FourWords = std::uint64_t __attribute__((vector_size(kLanes * sizeof(std::uint64_t))));
 
 bool IsWide() {
   static const bool is_wide = __builtin_cpu_supports("avx2") != 0;
@@ -77,19 +78,23 @@ bool IsWide() {
 }
 
 // Takes what of `integers` fills whole vectors, and says how many that were.
-STEPWELL_WIDE std::size_t AddWide(std::span<const std::int64_t> integers, Bounds& bounds) {
+STEPWELL_WIDE std::size_t AddWide(std::span<const std::int64_t> integers, Bounds& bounds,
+                                  std::uint64_t& sum) {
   Four least = {bounds.least, bounds.least, bounds.least, bounds.least};
   Four greatest = {bounds.greatest, bounds.greatest, bounds.greatest, bounds.greatest};
+  FourWords sums = {};  // unsigned: they may wrap
   std::size_t i = 0;
   for (; i + kLanes <= integers.size(); i += kLanes) {
     Four x;
     std::memcpy(&x, integers.data() + i, sizeof(x));
     least = x < least ? x : least;
     greatest = x > greatest ? x : greatest;
+    sums += reinterpret_cast<const FourWords&>(x);
   }
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     bounds.Add(least[lane]);
     bounds.Add(greatest[lane]);
+    sum += sums[lane];
   }
   return i;
 }
@@ -122,16 +127,6 @@ STEPWELL_WIDE std::size_t AddWide(std::span<const std::int64_t> integers, Neighb
   return i;
 }
 #endif
-
-Bounds BoundsOf(std::span<const std::int64_t> integers) {
-  Bounds bounds(integers[0]);
-  std::size_t done = 0;
-#if defined(__x86_64__)
-  if (IsWide()) done = AddWide(integers, bounds);
-#endif
-  for (std::size_t i = done; i < integers.size(); ++i) bounds.Add(integers[i]);
-  return bounds;
-}
 
 // REQUIRES: two integers or more.
 Neighbours NeighboursOf(std::span<const std::int64_t> integers) {
@@ -183,10 +178,28 @@ bool AddResiduals(std::span<const std::int64_t> integers, std::int64_t step, int
 
 int IntegerRange::Width() const { return BitWidth(Distance(min, max) / factor); }
 
-IntegerRange MeasureRange(std::span<const std::int64_t> integers) {
+IntegerTotals TotalsOf(std::span<const std::int64_t> integers) {
   STEPWELL_CHECK(!integers.empty());
-  const Bounds bounds = BoundsOf(integers);
-  IntegerRange range{bounds.least, bounds.greatest, 1, true};
+  Bounds bounds(integers[0]);
+  std::uint64_t sum = 0;
+  std::size_t done = 0;
+#if defined(__x86_64__)
+  if (IsWide()) done = AddWide(integers, bounds, sum);
+#endif
+  for (std::size_t i = done; i < integers.size(); ++i) {
+    bounds.Add(integers[i]);
+    sum += static_cast<std::uint64_t>(integers[i]);
+  }
+  return {bounds.least, bounds.greatest, static_cast<std::int64_t>(sum)};
+}
+
+IntegerRange MeasureRange(std::span<const std::int64_t> integers) {
+  return MeasureRange(integers, TotalsOf(integers));
+}
+
+IntegerRange MeasureRange(std::span<const std::int64_t> integers, const IntegerTotals& totals) {
+  STEPWELL_CHECK(!integers.empty());
+  IntegerRange range{totals.min, totals.max, 1, true};
   range.narrow = Distance(range.min, range.max) <= std::numeric_limits<std::int64_t>::max();
   if (range.narrow) {
     range.factor = CommonFactor(integers, Distance(range.min, range.max),

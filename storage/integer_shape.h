@@ -9,6 +9,13 @@
 
 namespace stepwell {
 
+// Of one pass over a vector: smallest, largest, and the sum, which wraps around where 64 bits do not hold it.
+struct IntegerTotals {
+  std::int64_t min = 0;
+  std::int64_t max = 0;
+  std::int64_t sum = 0;
+};
+
 // Smallest, largest, and the greatest common divisor of all differences (1 for a constant).
 struct IntegerRange {
   std::int64_t min = 0;
@@ -38,6 +45,9 @@ struct IntegerLine {
 };
 
 // REQUIRES: integers is not empty.
+IntegerTotals TotalsOf(std::span<const std::int64_t> integers);
+// REQUIRES: integers is not empty, `totals` are theirs.
+IntegerRange MeasureRange(std::span<const std::int64_t> integers, const IntegerTotals& totals);
 IntegerRange MeasureRange(std::span<const std::int64_t> integers);
 // REQUIRES: integers is not empty, `range` is theirs and narrow.
 IntegerShape MeasureShape(std::span<const std::int64_t> integers, const IntegerRange& range);

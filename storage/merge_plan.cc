@@ -18,9 +18,8 @@ namespace {
 // The first microsecond of timestamptz; its last is that of an int64.
 constexpr std::int64_t kTimeMinUs = -210866803200000000;
 
-absl::StatusOr<TickTable> DecodeTicks(const EncodedTicks& ticks) {
+absl::Status DecodeTicks(const EncodedTicks& ticks, TickTable& table) {
   const auto tick_count = static_cast<std::size_t>(ticks.tick_count);
-  TickTable table;
   table.tick_group = ticks.tick_group;
   STEPWELL_ASSIGN_OR_RETURN(table.times_us, DecodeIntegers(ticks.times, tick_count));
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::int64_t> batches,
@@ -29,30 +28,40 @@ absl::StatusOr<TickTable> DecodeTicks(const EncodedTicks& ticks) {
   for (const std::int64_t time_us : table.times_us) {
     if (time_us < kTimeMinUs) return absl::DataLossError("a time before all of timestamptz");
   }
+  table.batches.clear();
   table.batches.reserve(batches.size());
   for (const std::int64_t batch : batches) {
     if (batch < -1 || batch > INT32_MAX) return absl::DataLossError("a batch out of range");
     table.batches.push_back(static_cast<std::int32_t>(batch));
   }
-  return table;
+  return absl::OkStatus();
 }
 
-absl::StatusOr<TickColumn> DecodeColumn(const EncodedColumn& encoded) {
-  TickColumn column;
-  column.series_no = encoded.series_no;
-  STEPWELL_ASSIGN_OR_RETURN(
-      column.values, DecodeValues(encoded.values, static_cast<std::size_t>(encoded.sample_count)));
-  column.presence = UnpackPresence(encoded.presence);
-  return column;
-}
-
-std::vector<MergedStretch> EncodeMerged(const TickTable& table) {
-  std::vector<EncodedTicks> ticks = EncodeTicks(table);
-  std::vector<StretchRollups> rollups = RollUpStretches(table);
-  std::vector<MergedStretch> stretches(ticks.size());
-  for (std::size_t i = 0; i < stretches.size(); ++i) {
-    stretches[i] = {std::move(ticks[i]), std::move(rollups[i])};
+absl::Status DecodeColumn(const EncodedColumn& encoded, TickColumn& column) {
+  if (encoded.sample_count < 0 ||
+      static_cast<std::size_t>(encoded.sample_count) > kVectorSamplesMax) {
+    return absl::DataLossError("a count of samples out of range");
   }
+  column.series_no = encoded.series_no;
+  column.values.resize(static_cast<std::size_t>(encoded.sample_count));
+  column.presence = UnpackPresence(encoded.presence);
+  return DecodeValuesInto(encoded.values, column.values);
+}
+
+// In one walk: a column is scaled once, and is in the cache for its rollups.
+std::vector<MergedStretch> EncodeMerged(const TickTable& table) {
+  std::vector<MergedStretch> stretches;
+  WalkTable(
+      table,
+      [&](const StretchSlice& stretch) {
+        stretches.push_back(
+            {EncodeTimes(table.tick_group, stretch), RollUpTimes(stretch, table.columns.size())});
+        stretches.back().ticks.columns.reserve(table.columns.size());
+      },
+      [&](const StretchSlice& stretch, const ColumnSlice& column) {
+        AddColumn(stretch, column, stretches.back().ticks);
+        AddColumn(stretch, column, stretches.back().rollups);
+      });
   return stretches;
 }
 
@@ -73,11 +82,14 @@ absl::StatusOr<TickTable> JoinTable(absl::Span<const RecentTicksRow> ticks,
   for (const RecentTicksRow& row : ticks) tick_count += ClaimedCount(row.ticks.tick_count);
   TickJoin join;
   join.Expect(tick_count, value_count);
+  TickTable table;  // one after the other in the same memory
   for (const RecentTicksRow& row : ticks) {
     if (row.ticks.tick_count < 0) return absl::DataLossError("a row of ticks has a negative count");
-    STEPWELL_ASSIGN_OR_RETURN(TickTable table, DecodeTicks(row.ticks));
-    for (const RecentColumnRow* column : columns_of[row.place.tick_no]) {
-      STEPWELL_ASSIGN_OR_RETURN(table.columns.emplace_back(), DecodeColumn(column->column));
+    STEPWELL_RETURN_IF_ERROR(DecodeTicks(row.ticks, table));
+    const std::vector<const RecentColumnRow*>& on_ticks = columns_of[row.place.tick_no];
+    table.columns.resize(on_ticks.size());
+    for (std::size_t i = 0; i < on_ticks.size(); ++i) {
+      STEPWELL_RETURN_IF_ERROR(DecodeColumn(on_ticks[i]->column, table.columns[i]));
     }
     if (const absl::Status added = join.Add(table); !added.ok()) {
       return absl::DataLossError(absl::StrCat("tick ", row.place.tick_no, ": ", added.message()));

@@ -14,23 +14,18 @@ constexpr std::int64_t kExactMax = INT64_C(1) << 53;
 // The sum of values that are k / divisor: exact while the integers' sum is a double.
 class ScaledSum {
  public:
-  explicit ScaledSum(const std::optional<ScaledValues>& scaled) : scaled_(scaled) {}
+  explicit ScaledSum(const ScaledColumn& scaled) : scaled_(scaled) {}
 
   void Add(double value, std::size_t index) {
     plain_ += value;
-    if (!scaled_.has_value() || !exact_) return;
-    exact_ = !__builtin_add_overflow(integer_, scaled_->integers[index], &integer_) &&
+    if (!scaled_.exists() || !exact_) return;
+    exact_ = !__builtin_add_overflow(integer_, scaled_.integers()[index], &integer_) &&
              integer_ >= -kExactMax && integer_ <= kExactMax;
   }
-  // Of all at once. REQUIRES: it is a double.
-  void Set(std::int64_t integer) { integer_ = integer; }
-  double Take() const {
-    if (!scaled_.has_value() || !exact_) return plain_;
-    return static_cast<double>(integer_) / Divisor(scaled_->divisor_exponent);
-  }
+  double Take() const { return scaled_.exists() && exact_ ? scaled_.ValueOf(integer_) : plain_; }
 
  private:
-  const std::optional<ScaledValues>& scaled_;
+  const ScaledColumn& scaled_;
   std::int64_t integer_ = 0;
   double plain_ = 0;
   bool exact_ = true;
@@ -38,7 +33,7 @@ class ScaledSum {
 
 // One bucket of one series, while its samples pass by.
 struct BucketSum {
-  explicit BucketSum(const std::optional<ScaledValues>& scaled) : sum(scaled) {}
+  explicit BucketSum(const ScaledColumn& scaled) : sum(scaled) {}
 
   std::int64_t count = 0;
   std::int64_t nan_count = 0;
@@ -63,41 +58,27 @@ struct BucketSum {
   }
 };
 
-// A column whose values are k / divisor, none of them NaN or -0: integers are compared and summed in half
-// the time, and give the same back.
-class ScaledColumn {
- public:
-  // False where a bucket of all ticks could sum up to what no double holds.
-  static bool Fits(const std::optional<ScaledValues>& scaled) {
-    if (!scaled.has_value() || scaled->integers.empty()) return false;
-    const IntegerRange range = MeasureRange(scaled->integers);
-    const auto count = static_cast<std::int64_t>(scaled->integers.size());
-    return range.min >= -kExactMax / count && range.max <= kExactMax / count;
+// Of a column with a value at each tick, all of them k / divisor: integers are compared and summed in a
+// fraction of the time, give the same back, and there is nothing to tell but the four.
+RollupColumn RollUpIntegers(const RollupGrid& grid, const ScaledColumn& scaled) {
+  const std::size_t count = grid.buckets.size();
+  RollupColumn column;
+  for (auto* vector : {&column.mins, &column.maxs, &column.sums, &column.lasts}) {
+    vector->resize(count);
   }
-  explicit ScaledColumn(const ScaledValues& scaled)
-      : integers_(scaled.integers), divisor_(Divisor(scaled.divisor_exponent)) {}
-
-  // Of `count` values from `first` on.
-  void Fill(std::size_t first, std::size_t count, BucketSum& bucket) const {
-    std::int64_t least = integers_[first];
-    std::int64_t greatest = least;
-    std::int64_t sum = 0;
-    for (std::size_t i = first; i < first + count; ++i) {
-      least = std::min(least, integers_[i]);
-      greatest = std::max(greatest, integers_[i]);
-      sum += integers_[i];
-    }
-    bucket.count = static_cast<std::int64_t>(count);
-    bucket.min = static_cast<double>(least) / divisor_;
-    bucket.max = static_cast<double>(greatest) / divisor_;
-    bucket.last = static_cast<double>(integers_[first + count - 1]) / divisor_;
-    bucket.sum.Set(sum);
+  std::size_t tick = 0;
+  for (std::size_t bucket = 0; bucket < count; ++bucket) {
+    const auto ticks = static_cast<std::size_t>(grid.tick_counts[bucket]);
+    const IntegerTotals totals = TotalsOf(scaled.integers().subspan(tick, ticks));
+    tick += ticks;
+    column.mins[bucket] = scaled.ValueOf(totals.min);
+    column.maxs[bucket] = scaled.ValueOf(totals.max);
+    column.sums[bucket] = scaled.ValueOf(totals.sum);
+    column.lasts[bucket] = scaled.ValueOf(scaled.integers()[tick - 1]);
   }
-
- private:
-  const std::vector<std::int64_t>& integers_;
-  const double divisor_;
-};
+  STEPWELL_CHECK(tick == scaled.integers().size());
+  return column;
+}
 
 class ColumnRollup {
  public:
@@ -178,20 +159,15 @@ RollupGrid RollUpTicks(std::span<const std::int64_t> times_us,
 }
 
 RollupColumn RollUpColumn(const RollupGrid& grid, std::span<const std::int64_t> times_us,
-                          std::span<const double> values, const std::optional<ScaledValues>& scaled,
+                          std::span<const double> values, const ScaledColumn& scaled,
                           std::span<const std::uint8_t> presence) {
+  if (presence.empty() && scaled.sums_exactly()) return RollUpIntegers(grid, scaled);
   ColumnRollup column(grid);
   std::size_t next_value = 0;
   std::size_t tick = 0;
-  const bool is_quick = presence.empty() && ScaledColumn::Fits(scaled);
   for (std::size_t bucket = 0; bucket < grid.buckets.size(); ++bucket) {
     BucketSum sum(scaled);
     const std::size_t end = tick + static_cast<std::size_t>(grid.tick_counts[bucket]);
-    if (is_quick && end > tick) {
-      ScaledColumn(*scaled).Fill(tick, end - tick, sum);
-      sum.last_time_us = times_us[end - 1];
-      next_value = tick = end;
-    }
     for (; tick < end; ++tick) {
       if (!presence.empty() && presence[tick] == 0) continue;
       sum.Add(times_us[tick], values[next_value], next_value);

@@ -9,12 +9,11 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
 #include "storage/model.h"
-#include "storage/value_scale.h"
+#include "storage/scaled_column.h"
 
 namespace stepwell {
 
@@ -72,11 +71,10 @@ struct Rollup {
 // REQUIRES: times ascend; as many batches.
 RollupGrid RollUpTicks(std::span<const std::int64_t> times_us,
                        std::span<const std::int32_t> batches, std::int32_t step_seconds);
-// `presence` as in TickColumn: one per tick, or empty = all; `values` one per sample, `scaled` what
-// ScaleValues makes of them, which the rollups of one column share.
+// `presence` as in TickColumn: one per tick, or empty = all; `values` one per sample, `scaled` of them.
 // REQUIRES: `grid` is of `times_us`; at least one sample.
 RollupColumn RollUpColumn(const RollupGrid& grid, std::span<const std::int64_t> times_us,
-                          std::span<const double> values, const std::optional<ScaledValues>& scaled,
+                          std::span<const double> values, const ScaledColumn& scaled,
                           std::span<const std::uint8_t> presence);
 // Takes out of a column, whose vectors are all there, what says nothing beyond the grid.
 void ShortenColumn(const RollupGrid& grid, RollupColumn& column);

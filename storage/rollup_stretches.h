@@ -7,6 +7,7 @@
 
 #include "storage/model.h"
 #include "storage/rollup.h"
+#include "storage/table_walk.h"
 
 namespace stepwell {
 
@@ -15,5 +16,9 @@ using StretchRollups = std::array<Rollup, kRollupSteps.size()>;
 
 // Of each stretch of CutStretches, in order. REQUIRES: the times of `table` ascend.
 std::vector<StretchRollups> RollUpStretches(const TickTable& table);
+
+// The same piece by piece: a stretch without series, with room for so many, and one of them.
+StretchRollups RollUpTimes(const StretchSlice& stretch, std::size_t series_count);
+void AddColumn(const StretchSlice& stretch, const ColumnSlice& column, StretchRollups& rollups);
 
 }  // namespace stepwell

@@ -126,15 +126,21 @@ void EncodeRollupValues(const RollupColumn& column, const Integers& numbers,
   for (std::size_t which = 0; which < std::size(others); ++which) {
     const auto& other = others[which];
     if (SameBits(other.values, column.mins)) continue;
-    other.vector = EncodeValues(other.values);
-    if (!scale.exists()) continue;
-    const std::optional<Integers> differences = FromMins(
-        scale.integers(1 + which), scale.integers(0), other.flag == kRelativeSums, numbers);
-    if (!differences.has_value()) continue;
-    EncodedVector relative = EncodeIntegers(*differences);
-    if (EncodedBytes(relative) >= EncodedBytes(*other.vector)) continue;
-    other.vector = std::move(relative);
-    encoded.relative = static_cast<std::int16_t>(encoded.relative | other.flag);
+    std::optional<Integers> differences;
+    if (scale.exists()) {
+      differences = FromMins(scale.integers(1 + which), scale.integers(0),
+                             other.flag == kRelativeSums, numbers);
+    }
+    if (!differences.has_value()) {
+      other.vector = EncodeValues(other.values);
+      continue;
+    }
+    EncodedChoice choice = EncodeCheaper(other.values, scale.integers(1 + which),
+                                         scale.divisor_exponent(), *differences);
+    other.vector = std::move(choice.vector);
+    if (choice.is_instead) {
+      encoded.relative = static_cast<std::int16_t>(encoded.relative | other.flag);
+    }
   }
 }
 

@@ -17,14 +17,27 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "storage/encoded_vector.h"
+#include "storage/scaled_column.h"
 
 namespace stepwell {
 
 // REQUIRES: at most kVectorSamplesMax values.
 EncodedVector EncodeValues(std::span<const double> values);
+// `scaled`: the same values.
+EncodedVector EncodeValues(std::span<const double> values, const ScaledColumn& scaled);
 // For times in microseconds and for batches: never kRaw, no divisor.
 // REQUIRES: at most kVectorSamplesMax integers.
 EncodedVector EncodeIntegers(std::span<const std::int64_t> integers);
+
+// Two ways to tell the same values: themselves, `integers` under a divisor, or `instead`, from which a
+// reader makes them some other way. The cheaper one is encoded, `values` where they cost the same.
+struct EncodedChoice {
+  EncodedVector vector;
+  bool is_instead = false;
+};
+// REQUIRES: values are not empty, and all are as many.
+EncodedChoice EncodeCheaper(std::span<const double> values, std::span<const std::int64_t> integers,
+                            std::int16_t divisor_exponent, std::span<const std::int64_t> instead);
 
 // kDataLoss where the columns contradict each other or `sample_count`. The row may come from a
 // damaged or foreign database: nothing in it is trusted.

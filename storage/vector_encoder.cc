@@ -1,5 +1,6 @@
 #include "storage/vector_codec.h"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -9,7 +10,7 @@
 #include "storage/dictionary.h"
 #include "storage/exact_divisor.h"
 #include "storage/form_choice.h"
-#include "storage/value_scale.h"
+#include "storage/scaled_column.h"
 
 namespace stepwell {
 namespace {
@@ -137,13 +138,17 @@ EncodedVector Pack(std::span<const std::int64_t> integers, const FormChoice& cho
   return encoded;
 }
 
+// As FormChoice counts. A few values of 61 bits each are cheaper as they are.
+std::size_t RawBytes(std::span<const double> values) {
+  return kArrayOverheadBytes + values.size_bytes();
+}
+
 // Values that no divisor holds: as they are, or by index where few of them differ (a gauge that is
 // NaN now and then).
 EncodedVector EncodeRaw(std::span<const double> values) {
   std::vector<std::int64_t> words(values.size());
   std::memcpy(words.data(), values.data(), values.size_bytes());
-  const std::size_t words_max =
-      DictionaryWordsMax(words.size(), kArrayOverheadBytes + values.size_bytes());
+  const std::size_t words_max = DictionaryWordsMax(words.size(), RawBytes(values));
   EncodedVector encoded;
   if (const std::optional<Dictionary> dictionary = BuildDictionary(words, words_max)) {
     encoded.form = Form::kDictionary;
@@ -160,22 +165,39 @@ EncodedVector EncodeRaw(std::span<const double> values) {
 }  // namespace
 
 EncodedVector EncodeValues(std::span<const double> values) {
+  return EncodeValues(values, ScaledColumn(values));
+}
+
+EncodedVector EncodeValues(std::span<const double> values, const ScaledColumn& scaled) {
   STEPWELL_CHECK(values.size() <= kVectorSamplesMax);
-  const std::optional<ScaledValues> scaled = ScaleValues(values);
-  if (!scaled) return EncodeRaw(values);
-  EncodedVector encoded = EncodeIntegers(scaled->integers);
-  // A few values of 61 bits each are cheaper as they are.
-  if (EncodedBytes(encoded) > kVectorHeaderBytes + kArrayOverheadBytes + values.size_bytes()) {
-    return EncodeRaw(values);
-  }
-  encoded.divisor_exponent = scaled->divisor_exponent;
+  if (values.empty()) return EncodedVector{};
+  if (!scaled.exists()) return EncodeRaw(values);
+  const FormChoice choice = ChooseForm(scaled.integers(), scaled.totals());
+  if (choice.bytes > RawBytes(values)) return EncodeRaw(values);
+  EncodedVector encoded = Pack(scaled.integers(), choice);
+  encoded.divisor_exponent = scaled.divisor_exponent();
   return encoded;
 }
 
 EncodedVector EncodeIntegers(std::span<const std::int64_t> integers) {
   STEPWELL_CHECK(integers.size() <= kVectorSamplesMax);
   if (integers.empty()) return EncodedVector{};
-  return Pack(integers, ChooseForm(integers));
+  return Pack(integers, ChooseForm(integers, TotalsOf(integers)));
+}
+
+EncodedChoice EncodeCheaper(std::span<const double> values, std::span<const std::int64_t> integers,
+                            std::int16_t divisor_exponent, std::span<const std::int64_t> instead) {
+  STEPWELL_CHECK(!values.empty() && values.size() <= kVectorSamplesMax &&
+                 integers.size() == values.size() && instead.size() == values.size());
+  const FormChoice own = ChooseForm(integers, TotalsOf(integers));
+  const FormChoice other = ChooseForm(instead, TotalsOf(instead));
+  if (other.bytes < std::min(own.bytes, RawBytes(values))) {
+    return {.vector = Pack(instead, other), .is_instead = true};
+  }
+  if (own.bytes > RawBytes(values)) return {.vector = EncodeRaw(values)};
+  EncodedChoice choice{.vector = Pack(integers, own)};
+  choice.vector.divisor_exponent = divisor_exponent;
+  return choice;
 }
 
 }  // namespace stepwell

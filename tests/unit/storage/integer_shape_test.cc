@@ -33,6 +33,8 @@ TEST(IntegerShapeTest, MeasuresRandomWalksAsOneByOneDoes) {
   std::mt19937_64 random(testing::TestSeed());
   for (int round = 0; round < 2000; ++round) {
     const Integers integers = RandomWalk(random);
+    EXPECT_EQ(TotalsOf(integers).sum,
+              std::accumulate(integers.begin(), integers.end(), std::int64_t{0}));
     const IntegerRange range = MeasureRange(integers);
     EXPECT_EQ(range.min, *std::min_element(integers.begin(), integers.end()));
     EXPECT_EQ(range.max, *std::max_element(integers.begin(), integers.end()));

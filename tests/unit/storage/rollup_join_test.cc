@@ -131,7 +131,7 @@ Rollup AllAtOnce(const TickTable& table, std::size_t step_index) {
   for (const TickColumn& column : table.columns) {
     rollup.series.push_back({column.series_no, 0, 0,
                              RollUpColumn(rollup.grid, table.times_us, column.values,
-                                          ScaleValues(column.values), column.presence)});
+                                          ScaledColumn(column.values), column.presence)});
   }
   std::sort(rollup.series.begin(), rollup.series.end(),
             [](const auto& left, const auto& right) { return left.series_no < right.series_no; });

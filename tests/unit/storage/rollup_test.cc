@@ -29,7 +29,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 RollupColumn Rolled(const RollupGrid& grid, const std::vector<std::int64_t>& times_us,
                     const std::vector<double>& values,
                     const std::vector<std::uint8_t>& presence = {}) {
-  return RollUpColumn(grid, times_us, values, ScaleValues(values), presence);
+  return RollUpColumn(grid, times_us, values, ScaledColumn(values), presence);
 }
 
 // Of one step.

@@ -1,5 +1,7 @@
 #include "storage/vector_codec.h"
 
+#include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -182,6 +184,37 @@ TEST(VectorCodecTest, NeverTakesMoreThanRaw) {
     EXPECT_LE(EncodedBytes(EncodeValues(values)),
               kVectorHeaderBytes + kArrayOverheadBytes + 8 * values.size());
   }
+}
+
+// What others of the same values would have cost, each encoded by itself.
+TEST(VectorCodecTest, EncodesTheCheaperOfTwoWays) {
+  std::mt19937_64 random(testing::TestSeed());
+  int instead_count = 0;
+  for (int i = 0; i < 2000; ++i) {
+    const std::vector<double> values = testing::RandomValues(random);
+    const ScaledColumn scaled(values);
+    if (!scaled.exists()) continue;
+    // Near the values, far from them, or so far that no difference of two fits 64 bits.
+    std::vector<std::int64_t> instead(scaled.integers().begin(), scaled.integers().end());
+    const std::uint64_t mask = std::array<std::uint64_t, 3>{3, 0xffff, ~std::uint64_t{0}}[i % 3];
+    for (std::int64_t& integer : instead) {
+      integer = static_cast<std::int64_t>(random() & mask);
+    }
+    const EncodedVector own = EncodeValues(values);
+    const EncodedVector other = EncodeIntegers(instead);
+    const EncodedChoice choice =
+        EncodeCheaper(values, scaled.integers(), scaled.divisor_exponent(), instead);
+    ASSERT_EQ(choice.is_instead, EncodedBytes(other) < EncodedBytes(own));
+    ASSERT_EQ(EncodedBytes(choice.vector), std::min(EncodedBytes(own), EncodedBytes(other)));
+    instead_count += choice.is_instead ? 1 : 0;
+    if (choice.is_instead) {
+      EXPECT_EQ(*DecodeIntegers(choice.vector, instead.size()), instead);
+    } else {
+      const std::vector<double> decoded = *DecodeValues(choice.vector, values.size());
+      EXPECT_EQ(std::memcmp(decoded.data(), values.data(), 8 * values.size()), 0);
+    }
+  }
+  EXPECT_GT(instead_count, 0);
 }
 
 TEST(VectorCodecTest, DecodesIntoGivenMemory) {
