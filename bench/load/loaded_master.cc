@@ -122,6 +122,8 @@ void LoadedMaster::Close() {
   for (auto& stream : streams_) DieUnless(stream->Finish(LoadStream::Ending::kClose));
 }
 
+void LoadedMaster::Restart() { DieUnless(master_.KillAndRestart()); }
+
 void LoadedMaster::CheckHeld(std::int64_t sample_count) {
   v1::GetTrialRequest request;
   request.mutable_trial()->set_external_id(trial_);

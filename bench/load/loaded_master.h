@@ -31,6 +31,9 @@ class LoadedMaster {
   void Settle();
   // Ends the writers, so that all they sent is ripe.
   void Close();
+  // A master that has read nothing yet, on the same data; other addresses, and no connection of before.
+  // REQUIRES: Close() was called.
+  void Restart();
   // The master says that it holds so many samples, and that nothing is missing.
   void CheckHeld(std::int64_t sample_count);
 

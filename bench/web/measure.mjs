@@ -2,6 +2,7 @@
 // trial and a training that records.
 //
 //   node measure.mjs '{"playwright": FILE, "chromium": FILE, "url": URL, "quick": BOOL, "trial": NAME}'
+//   node measure.mjs '{..., "trial": NAME, "once": true}'    one look; prints its milliseconds
 //   node measure.mjs '{..., "live": NAME, "startMs": UNIX, "followMinutes": N}'
 // The first looks at a cluster's trial, the second at a training that records meanwhile. Prints rows of bench/README.md.
 import { pathToFileURL } from "node:url";
@@ -69,19 +70,27 @@ async function freshTab(height = 1000) {
   return tab;
 }
 
-async function firstLook(trial) {
+/** By somebody who has never been here: until all charts are drawn, until anything is, and how many values that are. */
+async function look(trial) {
+  const tab = await freshTab();
+  await tab.goto(`${asked.url}#/trial/${trial}/metrics`);
+  const charts = await settled(tab, chartsWanted);
+  const paint = await tab.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime);
+  const values = await tab.evaluate(() => [...document.querySelectorAll("[data-values]")].reduce((sum, chart) => sum + Number(chart.dataset.values), 0));
+  await tab.context().close();
+  return { charts, paint, values };
+}
+
+async function looks(trial) {
   const paints = [];
   const charts = [];
   const values = [];
   for (let run = 0; run < (asked.quick ? 5 : 15); ++run) {
-    const tab = await freshTab();
-    await tab.goto(`${asked.url}#/trial/${trial}/metrics`);
-    charts.push(await settled(tab, chartsWanted));
-    paints.push(await tab.evaluate(() => performance.getEntriesByName("first-contentful-paint")[0].startTime));
-    values.push(await tab.evaluate(() => [...document.querySelectorAll("[data-values]")].reduce((sum, chart) => sum + Number(chart.dataset.values), 0)));
-    await tab.context().close();
+    const seen = await look(trial);
+    charts.push(seen.charts);
+    paints.push(seen.paint);
+    values.push(seen.values);
   }
-  row("charts_15_first", charts.slice(0, 1), "ms", "nothing: the same of the first of these looks, of which the master had read nothing yet", "<= 500");
   row("first_paint", paints, "ms", "nothing: first contentful paint of a trial's page, empty cache, loopback", "<= 300");
   row("charts_15", charts, "ms", `nothing: from the navigation until all ${chartsWanted} charts are drawn, 1065 series`, "<= 500");
   row("drawn_values", values, "values", "nothing: buckets of all lines of these charts", "<= 20000");
@@ -227,8 +236,13 @@ async function memory(tab, minutes) {
 try {
   if (asked.trial) {
     const trial = await idOf(asked.trial);
-    await firstLook(trial);
-    await zooms(trial);
+    if (asked.once) {
+      const { charts } = await look(trial);
+      console.log(charts);
+    } else {
+      await looks(trial);
+      await zooms(trial);
+    }
   }
   if (asked.live) {
     const live = await idOf(asked.live);

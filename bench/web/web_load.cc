@@ -64,16 +64,18 @@ int Main(int minutes) {
     std::fprintf(stderr, "web: checkpoint: %s\n", written.ToString().c_str());
     return 1;
   }
-  std::printf("%s\n", nlohmann::json{{"grpc", master.grpc_address()},
-                                     {"http", master.http_address()},
-                                     {"trial", kTrial},
-                                     {"samples", samples}}
-                          .dump()
-                          .c_str());
-  std::fflush(stdout);
-  for (char byte = 0; read(STDIN_FILENO, &byte, 1) > 0;) {
+  // Each byte asks for a new master.
+  for (char byte = 0;;) {
+    std::printf("%s\n", nlohmann::json{{"grpc", master.grpc_address()},
+                                       {"http", master.http_address()},
+                                       {"trial", kTrial},
+                                       {"samples", samples}}
+                            .dump()
+                            .c_str());
+    std::fflush(stdout);
+    if (read(STDIN_FILENO, &byte, 1) <= 0) return 0;
+    master.Restart();
   }
-  return 0;
 }
 
 }  // namespace
