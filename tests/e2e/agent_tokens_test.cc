@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "absl/strings/match.h"
 #include "nlohmann/json.hpp"
@@ -18,21 +17,11 @@ namespace fs = std::filesystem;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr std::size_t kTextBytes = 86;  // of a token
 // As any looks that is written out: nobody knows here which ones an agent fetched.
 constexpr char kAnyToken[] = "stepwell_[0-9a-f]{12}_[0-9a-zA-Z_-]{20}";
 
 class AgentTokensTest : public TokenTest {
  protected:
-  // The token that a command tells, if it does.
-  std::string Command(Words words, const std::string& token) {
-    words.insert(words.begin(), BuiltProgram("stepwell"));
-    words.insert(words.end(),
-                 {"--server", master_->grpc_address(), "--tls-ca", scratch_ / "ca.pem"});
-    EXPECT_EQ(Run(words, {{"STEPWELL_TOKEN", token}}), "exit 0") << said_;
-    const std::size_t text = said_.find("stepwell_");
-    return text == std::string::npos ? "" : said_.substr(text, kTextBytes);
-  }
   std::string Made(const std::string& name, const std::string& grant) {
     return Command({"token", "create", name, "--grant", grant}, token_);
   }
@@ -46,7 +35,7 @@ class AgentTokensTest : public TokenTest {
                    "--spool-dir",
                    Spool(trial),
                    "--log",
-                   scratch_ / ("ledger-" + trial),
+                   Ledger(trial),
                    "--steps",
                    absl::StrCat(steps),
                    "--rate",
@@ -64,26 +53,6 @@ class AgentTokensTest : public TokenTest {
                     {"STEPWELL_TOKEN", token},
                     {"TRAINER_TOKEN", writers_token}},
                    scratch_ / ("training-" + trial));
-  }
-  // Each sample that it names is stored, once.
-  void ExpectWhole(const std::string& trial, std::size_t steps) {
-    std::ifstream lines(scratch_ / ("ledger-" + trial));
-    std::size_t logged = 0;
-    for (std::string line; std::getline(lines, line);) {
-      logged += absl::StartsWith(line, "r faults/checked ") ? 1 : 0;
-    }
-    EXPECT_GE(logged, steps);
-    Command({"admin", "flush"}, token_);
-    const std::int64_t trial_id =
-        QueryNumber(absl::StrCat("select trial_id from stepwell.trials where external_id = '",
-                                 trial, "' and $1 = 0")
-                        .c_str(),
-                    0);
-    const auto stored = Samples(trial_id, "checked");
-    std::set<double> values;
-    for (const StoredSample& sample : stored) values.insert(sample.value);
-    EXPECT_EQ(stored.size(), logged);
-    EXPECT_EQ(values.size(), logged);
   }
   std::string AgentLog(const std::string& trial) const {
     std::stringstream text;

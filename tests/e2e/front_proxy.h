@@ -3,8 +3,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -22,6 +20,7 @@
 #include "tests/e2e/connect_follow.h"
 #include "tests/e2e/spine.h"
 #include "tests/support/child_process.h"
+#include "tests/support/loopback.h"
 
 namespace stepwell::testing {
 
@@ -37,19 +36,6 @@ inline std::string FindHaproxy() {
     if (access(program.c_str(), X_OK) == 0) return program;
   }
   return "";
-}
-
-// Free when asked.
-inline int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t bytes = sizeof(address);
-  EXPECT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&address), bytes), 0);
-  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &bytes), 0);
-  close(fd);
-  return ntohs(address.sin_port);
 }
 
 class FrontProxyTest : public SpineTest {

@@ -1,7 +1,9 @@
 // The half of the proxy of deploy/haproxy that ends TLS: places are held by those who finish a handshake, and what lies behind
 // knows where they are.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <openssl/ssl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,14 +1,10 @@
 // `stepwell run` and the token of its trial: what the training has in place of a wide one, that its agent renews it, also one
 // that was there before for another trial, and that a training starts whatever becomes of it.
 #include <gmock/gmock.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <set>
 
 #include "absl/strings/match.h"
 #include "tests/e2e/token_stand.h"
+#include "tests/support/loopback.h"
 
 namespace stepwell::testing {
 namespace {
@@ -20,15 +16,6 @@ using Variables = std::map<std::string, std::string>;
 
 class RunTokenTest : public TokenTest {
  protected:
-  static constexpr std::size_t kTextBytes = 86;
-  // The token that a command tells, if it does.
-  std::string Command(Words words, const std::string& token) {
-    words.insert(words.begin(), BuiltProgram("stepwell"));
-    words.insert(words.end(), {"--server", master_->grpc_address(), "--tls-ca", CaFile()});
-    EXPECT_EQ(Run(words, {{"STEPWELL_TOKEN", token}}), "exit 0") << said_;
-    const std::size_t text = said_.find("stepwell_");
-    return text == std::string::npos ? "" : said_.substr(text, kTextBytes);
-  }
   std::string Made(const std::string& grant) {
     return Command({"token", "create", "made", "--grant", grant}, token_);
   }
@@ -103,14 +90,7 @@ TEST_F(RunTokenTest, WhatAsksLeavesNothingInTheTraining) {
 }
 
 TEST_F(RunTokenTest, WhereThereIsNoneToBeHadATrainingStartsSoonAndIsToldWhy) {
-  const int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ASSERT_EQ(bind(silent, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(listen(silent, 16), 0);
-  ASSERT_EQ(getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const SilentListener silent;
   // A release before there were such tokens.
   grpc::ServerBuilder builder;
   int older_port = 0;
@@ -136,7 +116,7 @@ TEST_F(RunTokenTest, WhereThereIsNoneToBeHadATrainingStartsSoonAndIsToldWhy) {
       {"no trial", {}, wide, {}, "without --trial nobody knows yet whose"},
       {"nobody there", {"--trial", "t", "--server", "127.0.0.1:1"}, wide, {}, "refused"},
       {"silent",
-       {"--trial", "t", "--server", absl::StrCat("127.0.0.1:", ntohs(address.sin_port))},
+       {"--trial", "t", "--server", absl::StrCat("127.0.0.1:", silent.port())},
        wide,
        {},
        "nobody answered at 127.0.0.1:"},
@@ -166,7 +146,6 @@ TEST_F(RunTokenTest, WhereThereIsNoneToBeHadATrainingStartsSoonAndIsToldWhy) {
     EXPECT_EQ(said.find(row.token), said.rfind(row.token)) << "once, by the program itself";
   }
   older->Shutdown();
-  close(silent);
 }
 
 // Tokens that are fetched live for two seconds here.
@@ -180,7 +159,7 @@ class RunTrainingsTokenTest : public RunTokenTest {
   void Train(ChildProcess& training, const std::string& trial, const std::string& wide, int steps) {
     training.Start({BuiltProgram("stepwell"), "run", "--trial-token", "--trial", trial, "--",
                     BuiltProgram("fault_trainer"), "--trial", trial, "--spool-dir",
-                    scratch_ / "spool", "--log", scratch_ / trial, "--steps", absl::StrCat(steps),
+                    scratch_ / "spool", "--log", Ledger(trial), "--steps", absl::StrCat(steps),
                     "--rate", "50", "--close-wait-ms", "60000"},
                    {{"STEPWELL_AGENT", BuiltProgram("stepwell")},
                     {"STEPWELL_AGENT_IDLE_EXIT", "20"},
@@ -188,26 +167,6 @@ class RunTrainingsTokenTest : public RunTokenTest {
                     {"STEPWELL_TLS_CA", CaFile()},
                     {"STEPWELL_TOKEN", wide}},
                    scratch_ / ("training-" + trial));
-  }
-  // Each sample that the training told of is stored, once.
-  void ExpectWhole(const std::string& trial, std::size_t steps) {
-    std::ifstream lines(scratch_ / trial);
-    std::size_t logged = 0;
-    for (std::string line; std::getline(lines, line);) {
-      logged += absl::StartsWith(line, "r faults/checked ") ? 1 : 0;
-    }
-    EXPECT_GE(logged, steps);
-    Command({"admin", "flush"}, token_);
-    const std::int64_t trial_id =
-        QueryNumber(absl::StrCat("select trial_id from stepwell.trials where external_id = '",
-                                 trial, "' and $1 = 0")
-                        .c_str(),
-                    0);
-    std::set<double> values;
-    const auto stored = Samples(trial_id, "checked");
-    for (const StoredSample& sample : stored) values.insert(sample.value);
-    EXPECT_EQ(stored.size(), logged);
-    EXPECT_EQ(values.size(), logged);
   }
   int AgentsStarted() {
     Run({"/usr/bin/grep", "-c", "agent_started", scratch_ / "spool/f1/agent.log"});
@@ -232,7 +191,7 @@ TEST_F(RunTrainingsTokenTest, WhatIsLeftWhenItIsOverIsUploadedWithTheUploadsOwn)
                   "--spool-dir",
                   scratch_ / "spool",
                   "--log",
-                  scratch_ / "left",
+                  Ledger("left"),
                   "--steps",
                   "50",
                   "--rate",

@@ -1,7 +1,5 @@
 // Where secrets must not turn up: the log, `ps`, the environments of children, answers, core files.
 #include <gmock/gmock.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +11,7 @@
 #include "absl/strings/str_replace.h"
 #include "base/tls/tls_authority.h"
 #include "tests/e2e/startup.h"
+#include "tests/support/loopback.h"
 #include "tests/support/scratch_directory.h"
 
 namespace stepwell::testing {
@@ -317,17 +316,9 @@ TEST_F(ClientSecretsTest, WhatRunStartsIsAsItWouldBeWithoutIt) {
 }
 
 TEST_F(ClientSecretsTest, ACommandsMemoryIsItsOwnWhereItHasAToken) {
-  // Takes connections and says nothing: who asks it waits for some seconds.
-  const int silent = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  ASSERT_EQ(bind(silent, reinterpret_cast<sockaddr*>(&address), size), 0);
-  ASSERT_EQ(listen(silent, 16), 0);
-  ASSERT_EQ(getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  const SilentListener silent;  // who asks it waits for some seconds
   const Words words = {BuiltProgram("stepwell"), "trials", "--server",
-                       absl::StrCat("127.0.0.1:", ntohs(address.sin_port))};
+                       absl::StrCat("127.0.0.1:", silent.port())};
   for (const bool has_token : {false, true}) {
     ChildProcess command;
     Start(command, words, has_token ? Variables{{"STEPWELL_TOKEN", kToken}} : Variables{});
@@ -337,7 +328,6 @@ TEST_F(ClientSecretsTest, ACommandsMemoryIsItsOwnWhereItHasAToken) {
     EXPECT_TRUE(command.running()) << "it was looked at while it waited";
     command.Kill();
   }
-  close(silent);
 }
 
 }  // namespace

@@ -7,10 +7,12 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/tls/tls_authority.h"
@@ -78,6 +80,38 @@ class TokenTest : public SpineTest {
     text << std::ifstream(log).rdbuf();
     said_ = text.str();
     return ending;
+  }
+  static constexpr std::size_t kTextBytes = 86;  // of a token
+  // The token that `stepwell WORDS` tells, if it does.
+  std::string Command(Words words, const std::string& token) {
+    words.insert(words.begin(), BuiltProgram("stepwell"));
+    words.insert(words.end(),
+                 {"--server", master_->grpc_address(), "--tls-ca", scratch_ / "ca.pem"});
+    EXPECT_EQ(Run(words, {{"STEPWELL_TOKEN", token}}), "exit 0") << said_;
+    const std::size_t text = said_.find("stepwell_");
+    return text == std::string::npos ? "" : said_.substr(text, kTextBytes);
+  }
+  // Where a `fault_trainer` logs what it records.
+  std::string Ledger(const std::string& trial) const { return scratch_ / ("ledger-" + trial); }
+  // Each sample that the ledger names is stored, once.
+  void ExpectWhole(const std::string& trial, std::size_t steps) {
+    std::ifstream lines(Ledger(trial));
+    std::size_t logged = 0;
+    for (std::string line; std::getline(lines, line);) {
+      logged += absl::StartsWith(line, "r faults/checked ") ? 1 : 0;
+    }
+    EXPECT_GE(logged, steps);
+    Command({"admin", "flush"}, token_);
+    const std::int64_t trial_id =
+        QueryNumber(absl::StrCat("select trial_id from stepwell.trials where external_id = '",
+                                 trial, "' and $1 = 0")
+                        .c_str(),
+                    0);
+    const auto stored = Samples(trial_id, "checked");
+    std::set<double> values;
+    for (const StoredSample& sample : stored) values.insert(sample.value);
+    EXPECT_EQ(stored.size(), logged);
+    EXPECT_EQ(values.size(), logged);
   }
   // What the status line says.
   std::string Curl(const std::string& path, const Words& more = {}) {

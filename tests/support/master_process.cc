@@ -10,7 +10,6 @@
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <random>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/numbers.h"
@@ -18,29 +17,10 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/check.h"
+#include "tests/support/loopback.h"
 
 namespace stepwell::testing {
 namespace {
-
-sockaddr_in Loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return address;
-}
-
-// Free when asked. Below the range that the kernel gives to outgoing connections, so that none of
-// them sits on it while a master is being restarted.
-int FreePort() {
-  static int next = 20000 + static_cast<int>(std::random_device()() % 10000);
-  while (true) {
-    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const absl::Cleanup closer = [fd] { close(fd); };
-    const sockaddr_in address = Loopback(++next);
-    if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) return next;
-  }
-}
 
 std::string ReadAll(const std::string& path) {
   std::ifstream file(path);
