@@ -120,16 +120,11 @@ absl::Status CheckEmpty(const Wish& wish) {
   return absl::OkStatus();
 }
 
+// REQUIRES: who renews has one.
 absl::StatusOr<TlsAuthority> FindOrMakeCa(const Wish& wish, absl::Time from) {
   const std::string cert = wish.directory + "/ca.pem";
   const std::string key = wish.directory + "/ca.key";
   const bool is_there = IsThere(cert) || IsThere(key);
-  if (!is_there && wish.renews) {
-    return absl::NotFoundError(
-        absl::StrCat(wish.directory,
-                     " has no ca.pem and ca.key to renew by; without --renew they "
-                     "are made"));
-  }
   if (!is_there) STEPWELL_RETURN_IF_ERROR(CheckEmpty(wish));
   if (is_there && !wish.renews && !IsForClientsAlone(wish)) {
     return absl::AlreadyExistsError(
