@@ -16,6 +16,7 @@
 #include "server/rollup_fold.h"
 #include "server/row_sequence.h"
 #include "server/sample_stream.h"
+#include "storage/presence.h"
 #include "storage/read_store.h"
 #include "storage/vector_codec.h"
 
@@ -63,11 +64,6 @@ BucketsRead::BucketsRead(const BucketPlan& plan, const std::vector<SeriesGroup>&
     for (const SeriesNo series_no : groups[i].series_nos) group_of_[series_no] = i;
     left_.push_back(groups[i].series_nos.size());
   }
-}
-
-std::size_t CountPresent(std::span<const std::uint8_t> presence) {
-  return static_cast<std::size_t>(std::count_if(presence.begin(), presence.end(),
-                                                [](std::uint8_t present) { return present != 0; }));
 }
 
 void BucketsRead::OnRollup(const StoredRollup& rollup) {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/check.h"
+#include "storage/presence.h"
 
 namespace stepwell {
 namespace {
@@ -43,11 +44,6 @@ class Places {
   const std::int64_t steps_;
   Place place_;
 };
-
-std::size_t CountPresent(std::span<const std::uint8_t> presence) {
-  return static_cast<std::size_t>(std::count_if(presence.begin(), presence.end(),
-                                                [](std::uint8_t present) { return present != 0; }));
-}
 
 // The column of which elements are added.
 struct Parts {

@@ -142,9 +142,7 @@ absl::StatusOr<RollupColumn> DecodeRollupColumn(const EncodedRollupColumn& encod
   const auto count = static_cast<std::size_t>(encoded.bucket_count);
   column.presence = UnpackPresence(encoded.presence);
   const auto present =
-      column.presence.empty()
-          ? grid.buckets.size()
-          : static_cast<std::size_t>(std::count(column.presence.begin(), column.presence.end(), 1));
+      column.presence.empty() ? grid.buckets.size() : CountPresent(column.presence);
   if (present != count ||
       (!column.presence.empty() && column.presence.size() != grid.buckets.size())) {
     return Contradiction("presence does not match the buckets");

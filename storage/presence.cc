@@ -22,4 +22,9 @@ std::vector<std::uint8_t> UnpackPresence(const BitString& bits) {
   return presence;
 }
 
+std::size_t CountPresent(std::span<const std::uint8_t> presence) {
+  return static_cast<std::size_t>(std::count_if(presence.begin(), presence.end(),
+                                                [](std::uint8_t present) { return present != 0; }));
+}
+
 }  // namespace stepwell

@@ -2,6 +2,7 @@
 // memory and as a bit each in a row. Pure functions.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -14,5 +15,7 @@ namespace stepwell {
 BitString PackPresence(std::span<const std::uint8_t> presence);
 // 1 where a bit is set. Of a damaged row that claims more bits than it has bytes for, those it has.
 std::vector<std::uint8_t> UnpackPresence(const BitString& bits);
+// How many have a sample.
+std::size_t CountPresent(std::span<const std::uint8_t> presence);
 
 }  // namespace stepwell

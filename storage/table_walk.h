@@ -5,13 +5,13 @@
 //             [&](const StretchSlice& stretch, const ColumnSlice& column) { ... });
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "storage/model.h"
+#include "storage/presence.h"
 #include "storage/scaled_column.h"
 #include "storage/stretch.h"
 
@@ -48,7 +48,7 @@ void WalkTable(const TickTable& table, const OnStretch& on_stretch, const OnColu
       std::size_t count = length;
       if (!column.presence.empty()) {
         presence = std::span(column.presence).subspan(first_tick, length);
-        count = static_cast<std::size_t>(std::count(presence.begin(), presence.end(), 1));
+        count = CountPresent(presence);
         if (count == length) presence = {};
       }
       if (count == 0) continue;

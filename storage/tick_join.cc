@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "storage/presence.h"
 
 namespace stepwell {
 namespace {
@@ -18,9 +19,8 @@ absl::Status CheckTable(const TickTable& table) {
       fits = fits && column.values.size() == tick_count;
       continue;
     }
-    const auto present = std::count(column.presence.begin(), column.presence.end(), 1);
     fits = fits && column.presence.size() == tick_count &&
-           column.values.size() == static_cast<std::size_t>(present);
+           column.values.size() == CountPresent(column.presence);
   }
   if (fits) return absl::OkStatus();
   return absl::InternalError(
