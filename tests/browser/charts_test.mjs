@@ -3,11 +3,11 @@
 //
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test charts_test.mjs
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { RawWriters } from "./raw_writer.mjs";
 import { clusterSeconds, writeCluster } from "./scenes.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { bin, closeTab, count, foreign, loaded, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
+import { bin, closesAtEnd, count, foreign, loaded, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
 
 const stand = new Stand(bin, page);
 const cpu = '[data-metric="cpu/cpu_util_simple"]';
@@ -29,10 +29,7 @@ before(async () => {
   await tab.goto(stand.url);
 }, { timeout: 3 * deadlineMs });
 
-after(async () => {
-  await closeTab();
-  await stand.close();
-}, { timeout: deadlineMs });
+closesAtEnd(stand);
 
 test("a profile begins with nine charts of its machines, and has them all", async () => {
   await show(`#/trial/${cluster.trialId}/metrics`);

@@ -2,10 +2,10 @@
 //
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test follow_test.mjs
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { decode, duration, RawWriters } from "./raw_writer.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { bin, closeTab, foreign, openTab, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
+import { bin, closesAtEnd, foreign, openTab, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
 
 const stand = new Stand(bin, page);
 const trial = "runs";
@@ -69,12 +69,10 @@ before(async () => {
   await tab.goto(stand.url);
 }, { timeout: 3 * deadlineMs });
 
-after(async () => {
+closesAtEnd(stand, async () => {
   await growing?.();
-  await closeTab();
   raw?.close();
-  await stand.close();
-}, { timeout: deadlineMs });
+});
 
 test("timings of a trial that runs are asked for by their end", async () => {
   await show(`#/trial/${trialId}/timings`);

@@ -3,11 +3,11 @@
 //
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test gaps_test.mjs
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { drawnAcross } from "./looks.mjs";
 import { causes, duration, RawWriters } from "./raw_writer.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { bin, closeTab, count, foreign, gone, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
+import { bin, closesAtEnd, count, foreign, gone, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
 
 const stand = new Stand(bin, page);
 const ticks = 400;
@@ -42,10 +42,7 @@ before(async () => {
   await tab.goto(stand.url);
 }, { timeout: 3 * deadlineMs });
 
-after(async () => {
-  await closeTab();
-  await stand.close();
-}, { timeout: deadlineMs });
+closesAtEnd(stand);
 
 /** Of a chart's first line or layer: from where to where of the plot's width it is drawn, at whatever height. */
 function drawnStretches(chart) {

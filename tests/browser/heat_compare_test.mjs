@@ -3,11 +3,11 @@
 //
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test heat_compare_test.mjs
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { bin, closeTab, count, foreign, library, openTab, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
+import { bin, closesAtEnd, count, foreign, library, openTab, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const stand = new Stand(bin, page);
@@ -53,10 +53,7 @@ before(async () => {
   await tab.goto(stand.url);
 }, { timeout: 4 * deadlineMs });
 
-after(async () => {
-  await closeTab();
-  await stand.close();
-}, { timeout: deadlineMs });
+closesAtEnd(stand);
 
 test("of more ranks than pixels the slow one is seen, pointed at and named", { skip }, async () => {
   await heat("wide");

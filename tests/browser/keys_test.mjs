@@ -3,11 +3,11 @@
 //
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test keys_test.mjs
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { RawWriters } from "./raw_writer.mjs";
 import { clusterSeconds, writeCluster } from "./scenes.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { bin, closeTab, count, foreign, loaded, openTab, page, saved, seen, tab, text, troubles } from "./tab.mjs";
+import { bin, closesAtEnd, count, foreign, loaded, openTab, page, saved, seen, tab, text, troubles } from "./tab.mjs";
 
 const stand = new Stand(bin, page);
 const cpu = '[data-metric="cpu/cpu_util_simple"]';
@@ -24,11 +24,7 @@ before(async () => {
   await openTab(stand);
 }, { timeout: 3 * deadlineMs });
 
-after(async () => {
-  await closeTab();
-  raw?.close();
-  await stand.close();
-}, { timeout: deadlineMs });
+closesAtEnd(stand, () => raw?.close());
 
 const holdsFocus = (selector) => tab.evaluate((of) => document.activeElement?.matches(of) ?? false, selector);
 

@@ -4,11 +4,11 @@
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test links_test.mjs
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { join } from "node:path";
 import { duration, RawWriters } from "./raw_writer.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { bin, closeTab, count, foreign, gone, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
+import { bin, closesAtEnd, count, foreign, gone, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
 import { composerCycle } from "./viewer.mjs";
 
 const stand = new Stand(bin, page);
@@ -36,10 +36,7 @@ before(async () => {
   await tab.goto(stand.url);
 }, { timeout: 4 * deadlineMs });
 
-after(async () => {
-  await closeTab();
-  await stand.close();
-}, { timeout: deadlineMs });
+closesAtEnd(stand);
 
 /** Follows the address as somebody does who was sent it: in a page that knows nothing else. */
 async function followLink(has) {

@@ -2,10 +2,10 @@
 //
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test list_test.mjs
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { RawWriters } from "./raw_writer.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { bin, closeTab, foreign, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
+import { bin, closesAtEnd, foreign, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
 
 const stand = new Stand(bin, page);
 /** A writer that says nothing for so long is lost. */
@@ -28,11 +28,7 @@ before(async () => {
   await tab.goto(stand.url);
 }, { timeout: 3 * deadlineMs });
 
-after(async () => {
-  await closeTab();
-  raw?.close();
-  await stand.close();
-}, { timeout: deadlineMs });
+closesAtEnd(stand, () => raw?.close());
 
 const row = (trial) => `tbody tr:has(td.name bdi:text-is("${trial}"))`;
 const cell = async (trial, label) => (await text(`${row(trial)} td[data-label="${label}"]`)).trim();

@@ -3,12 +3,12 @@
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { lowContrast, unnamedControls } from "./looks.mjs";
 import { RawWriters } from "./raw_writer.mjs";
 import { hostile, writeCluster, writeHostile } from "./scenes.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { anything, assertUnharmed, bin, closeTab, count, foreign, gone, graveFindings, loaded, openTab, page, seen, tab, text, troubles } from "./tab.mjs";
+import { anything, assertUnharmed, bin, closesAtEnd, count, foreign, gone, graveFindings, loaded, openTab, page, seen, tab, text, troubles } from "./tab.mjs";
 import { composerCycle } from "./viewer.mjs";
 
 const stand = new Stand(bin, page);
@@ -31,11 +31,7 @@ before(async () => {
   await tab.goto(stand.url);
 }, { timeout: 3 * deadlineMs });
 
-after(async () => {
-  await closeTab();
-  raw?.close();
-  await stand.close();
-}, { timeout: deadlineMs });
+closesAtEnd(stand, () => raw?.close());
 
 /** The page that is left is gone when it returns. */
 const goTo = (hash) => tab.evaluate((to) => new Promise((done) => {

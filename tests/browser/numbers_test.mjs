@@ -2,9 +2,9 @@
 //
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test numbers_test.mjs
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { bin, closeTab, count, foreign, openTab, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
+import { bin, closesAtEnd, count, foreign, openTab, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
 import { decode, duration, encode, RawWriters } from "./raw_writer.mjs";
 
 const stand = new Stand(bin, page);
@@ -35,10 +35,7 @@ before(async () => {
   await tab.goto(stand.url);
 }, { timeout: 4 * deadlineMs });
 
-after(async () => {
-  await closeTab();
-  await stand.close();
-}, { timeout: deadlineMs });
+closesAtEnd(stand);
 
 test("the table of timings and its CSV say what was recorded, column by column", async () => {
   await show(`#/trial/${ids[0]}/timings`);

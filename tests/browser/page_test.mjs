@@ -4,13 +4,13 @@
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test page_test.mjs
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
 import { deadlineMs, Stand, until } from "./stand.mjs";
 import { lowContrast, unnamedControls } from "./looks.mjs";
-import { assertUnharmed, bin, closeTab, count, foreign, gone, graveFindings, library, openTab, openView, page, seen, show, tab, text, troubles } from "./tab.mjs";
+import { assertUnharmed, bin, closesAtEnd, count, foreign, gone, graveFindings, library, openTab, openView, page, seen, show, tab, text, troubles } from "./tab.mjs";
 import { composerCycle, Viewer } from "./viewer.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -52,11 +52,7 @@ before(async () => {
   streams = streamsOf(tab);
 }, { timeout: 3 * deadlineMs });
 
-after(async () => {
-  await closeTab();
-  await viewer.close();
-  await stand.close();
-}, { timeout: deadlineMs });
+closesAtEnd(stand, () => viewer.close());
 
 test("without a trial the page says how to get one, and a trial that begins appears by itself", async () => {
   await tab.goto(stand.url);

@@ -2,13 +2,13 @@
 // trials and its filters, and each way in which there is nothing to see.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { join } from "node:path";
 import { drawnAcross, drawnUpwards } from "./looks.mjs";
 import { decode, duration, encode, RawWriters } from "./raw_writer.mjs";
 import { clusterGap, clusterSeconds, cpuOf, nodes, writeCluster } from "./scenes.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { bin, closeTab, count, foreign, gone, loaded, openTab, openView, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
+import { bin, closesAtEnd, count, foreign, gone, loaded, openTab, openView, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
 import { composerCycle } from "./viewer.mjs";
 
 const stand = new Stand(bin, page);
@@ -28,11 +28,7 @@ before(async () => {
   await tab.goto(stand.url);
 }, { timeout: 3 * deadlineMs });
 
-after(async () => {
-  await closeTab();
-  raw?.close();
-  await stand.close();
-}, { timeout: deadlineMs });
+closesAtEnd(stand, () => raw?.close());
 
 const names = () => tab.locator("tbody td.name a").allInnerTexts();
 const listed = (what, fits) => until(what, async () => fits(await names()));

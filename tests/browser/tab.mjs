@@ -1,6 +1,7 @@
 // The one tab that a test file looks with, and what it says of it: each file of tests is a process of its own.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { after } from "node:test";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { deadlineMs, until } from "./stand.mjs";
@@ -38,6 +39,15 @@ export async function openTab(stand, others = [], options = {}) {
 
 export async function closeTab() {
   await browser?.close();
+}
+
+/** When all tests of a file are over; `more`: what else is to be closed before its master ends. */
+export function closesAtEnd(stand, more) {
+  after(async () => {
+    await closeTab();
+    await more?.();
+    await stand.close();
+  }, { timeout: deadlineMs });
 }
 
 /** Of any page: what it is there for, or why there is none of it. */

@@ -4,10 +4,10 @@
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test tabs_test.mjs
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { join } from "node:path";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { bin, closeTab, count, foreign, gone, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
+import { bin, closesAtEnd, count, foreign, gone, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
 import { composerCycle } from "./viewer.mjs";
 
 const stand = new Stand(bin, page);
@@ -23,10 +23,7 @@ before(async () => {
   trial = (await tab.locator('tbody tr:has-text("reading") td a').first().getAttribute("href")).match(/\d+/)[0];
 }, { timeout: 4 * deadlineMs });
 
-after(async () => {
-  await closeTab();
-  await stand.close();
-}, { timeout: deadlineMs });
+closesAtEnd(stand);
 
 /** What stays of a table while `changing`, a cell of it, gets another text. */
 async function assertKept(changing) {

@@ -4,11 +4,11 @@
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test tokens_test.mjs
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
-import { after, before, test } from "node:test";
+import { before, test } from "node:test";
 import { join } from "node:path";
 import { duration, RawWriters } from "./raw_writer.mjs";
 import { deadlineMs, Stand } from "./stand.mjs";
-import { bin, closeTab, count, foreign, gone, loaded, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
+import { bin, closesAtEnd, count, foreign, gone, loaded, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
 import { composerCycle } from "./viewer.mjs";
 
 const stand = new Stand(bin, page);
@@ -41,11 +41,7 @@ before(async () => {
   await openTab(stand, [], { ignoreHTTPSErrors: true, httpCredentials: { username: "any", password: reader.text } });
 }, { timeout: 3 * deadlineMs });
 
-after(async () => {
-  await closeTab();
-  raw?.close();
-  await stand.close();
-}, { timeout: deadlineMs });
+closesAtEnd(stand, () => raw?.close());
 
 test("who may read one project sees its trials, and of others that they are not found", async () => {
   await tab.goto(stand.url);
