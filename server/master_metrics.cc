@@ -1,7 +1,12 @@
 #include "server/master_metrics.h"
 
 #include <array>
+#include <string>
 #include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/strip.h"
+#include "stepwell/v1/model.pb.h"
 
 namespace stepwell {
 namespace {
@@ -58,36 +63,9 @@ void AddIngest(const IngestStats& stats, MetricFamilies& families) {
 }
 
 // As the contract names it, without its prefix.
-const char* CauseWord(GapCause cause) {
-  switch (cause) {
-    case GapCause::kRingFull:
-      return "ring_full";
-    case GapCause::kSensorFailed:
-      return "sensor_failed";
-    case GapCause::kLate:
-      return "late";
-    case GapCause::kUnsupported:
-      return "unsupported";
-    case GapCause::kNoPermission:
-      return "no_permission";
-    case GapCause::kSpoolFull:
-      return "spool_full";
-    case GapCause::kSpoolCorrupt:
-      return "spool_corrupt";
-    case GapCause::kSpoolLost:
-      return "spool_lost";
-    case GapCause::kRejected:
-      return "rejected";
-    case GapCause::kClock:
-      return "clock";
-    case GapCause::kCap:
-      return "cap";
-    case GapCause::kCutOff:
-      return "cut_off";
-    case GapCause::kRestored:
-      return "restored";
-  }
-  return "unknown";
+std::string CauseWord(GapCause cause) {
+  const std::string name = v1::GapCause_Name(static_cast<v1::GapCause>(cause));
+  return absl::AsciiStrToLower(absl::StripPrefix(name, "GAP_CAUSE_"));
 }
 
 // Each cause from the start on, so that an increase is seen of the first one.
