@@ -87,13 +87,12 @@ grpc::Status AdminService::SetCaps(grpc::ServerContext* call, const pb::SetCapsR
 grpc::Status AdminService::PreviewCaps(grpc::ServerContext* call,
                                        const pb::PreviewCapsRequest* request,
                                        pb::PreviewCapsResponse* response) {
-  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
-    return entry.status;
-  }
+  const GrpcEntry entry = EnterCall(parts_.access, *call, *request);
+  if (!entry.ok()) return entry.status;
   PreviewRequest preview;
   if (auto complaint = CheckPreviewCaps(*request, preview)) return GrpcError(*complaint);
   preview.now_us = absl::ToUnixMicros(parts_.clock.Now());
-  const auto removals = parts_.caps_store.Preview(preview);
+  const auto removals = parts_.caps_store.Preview(preview, ReadableProjects(entry.caller));
   if (!removals.ok()) return CapsError(removals.status(), 0);
   FillRemovals(*removals, *response);
   return grpc::Status::OK;
@@ -101,9 +100,8 @@ grpc::Status AdminService::PreviewCaps(grpc::ServerContext* call,
 
 grpc::Status AdminService::SweepCaps(grpc::ServerContext* call, const pb::SweepCapsRequest* request,
                                      pb::SweepCapsResponse* response) {
-  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
-    return entry.status;
-  }
+  const GrpcEntry entry = EnterCall(parts_.access, *call, *request);
+  if (!entry.ok()) return entry.status;
   std::optional<CapsTarget> target;
   if (auto complaint = CheckSweepCaps(*request, target)) return GrpcError(*complaint);
   const MasterState::Snapshot now = parts_.state.Get();
@@ -111,8 +109,8 @@ grpc::Status AdminService::SweepCaps(grpc::ServerContext* call, const pb::SweepC
   // A little before the caller's own, so that it hears what went.
   const SteadyTime deadline =
       std::min(CallDeadline(*call) - absl::Seconds(1), SteadyTime::Now() + kSweepWaitMax);
-  const auto swept =
-      parts_.sweep_loop.SweepNow(target, deadline, [call] { return call->IsCancelled(); });
+  const auto swept = parts_.sweep_loop.SweepNow(target, ReadableProjects(entry.caller), deadline,
+                                                [call] { return call->IsCancelled(); });
   if (!swept.ok()) return CapsError(swept.status(), now.epoch);
   FillRemovals(swept->removed, *response);
   response->set_leaves_left(swept->leaves_left);

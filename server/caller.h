@@ -10,6 +10,7 @@
 
 #include "server/grants.h"
 #include "storage/project_filter.h"
+#include "storage/trial_filter.h"
 
 namespace stepwell {
 
@@ -55,9 +56,9 @@ inline ProjectFilter ReadableProjects(const Caller& caller) {
   return caller == nullptr ? kAllProjects : caller->grants.ReadableProjects();
 }
 
-// In which ones a trial lies to which it adds.
-inline ProjectFilter IngestibleProjects(const Caller& caller) {
-  return caller == nullptr ? kAllProjects : caller->grants.IngestibleProjects();
+// To which trials it may add.
+inline TrialFilter IngestibleTrials(const Caller& caller) {
+  return caller == nullptr ? kAllProjects : caller->grants.IngestibleTrials();
 }
 
 }  // namespace stepwell

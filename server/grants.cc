@@ -105,11 +105,11 @@ ProjectFilter Grants::ReadableProjects() const {
   return std::vector<std::string>(projects.begin(), projects.end());
 }
 
-ProjectFilter Grants::IngestibleProjects() const {
-  if (admin_ || writes_.count(kAll) != 0 || has_trial_ids()) return kAllProjects;
-  std::set<std::string> projects = writes_;
-  for (const auto& [project, external_id] : ingest_names_) projects.insert(project);
-  return std::vector<std::string>(projects.begin(), projects.end());
+TrialFilter Grants::IngestibleTrials() const {
+  if (admin_ || writes_.count(kAll) != 0) return kAllProjects;
+  return {std::vector<std::string>(writes_.begin(), writes_.end()),
+          {ingest_names_.begin(), ingest_names_.end()},
+          {ingest_ids_.begin(), ingest_ids_.end()}};
 }
 
 std::string IngestGrant(const TrialSelector& trial) {

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "storage/project_filter.h"
 #include "storage/token_store.h"
+#include "storage/trial_filter.h"
 
 namespace stepwell {
 
@@ -40,8 +41,8 @@ class Grants {
   bool has_trial_ids() const { return !ingest_ids_.empty(); }
   // Sorted.
   ProjectFilter ReadableProjects() const;
-  // Where trials lie that it ingests. All where it names one by its number, which says nothing of a project.
-  ProjectFilter IngestibleProjects() const;
+  // Those that it ingests.
+  TrialFilter IngestibleTrials() const;
   // As they were given, sorted, each once.
   const std::vector<std::string>& texts() const { return texts_; }
 

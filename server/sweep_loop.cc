@@ -66,7 +66,8 @@ void SweepLoop::Run() {
   while (WaitForTime()) {
     if (!parts_.state.Get().ready()) continue;
     const absl::Duration begin = parts_.clock.Monotonic();
-    const auto swept = SweepNow(std::nullopt, SteadyTime::InfiniteFuture(), [] { return false; });
+    const auto swept =
+        SweepNow(std::nullopt, kAllProjects, SteadyTime::InfiniteFuture(), [] { return false; });
     if (!swept.ok()) {
       if (!stopping()) log::Warning("sweep_failed", {{"status", swept.status().ToString()}});
       continue;
@@ -82,7 +83,7 @@ void SweepLoop::Run() {
 }
 
 absl::StatusOr<Swept> SweepLoop::SweepNow(const std::optional<CapsTarget>& target,
-                                          SteadyTime deadline,
+                                          const ProjectFilter& projects, SteadyTime deadline,
                                           const std::function<bool()>& cancelled) {
   {
     const auto is_free = [this]()
@@ -103,10 +104,11 @@ absl::StatusOr<Swept> SweepLoop::SweepNow(const std::optional<CapsTarget>& targe
   Swept total;
   absl::Status failed = absl::OkStatus();
   while (true) {
-    const auto swept =
-        parts_.store.Sweep(now.epoch, {.target = target,
-                                       .now_us = absl::ToUnixMicros(parts_.clock.Now()),
-                                       .duration_max = kCallDuration});
+    const auto swept = parts_.store.Sweep(now.epoch,
+                                          {.target = target,
+                                           .now_us = absl::ToUnixMicros(parts_.clock.Now()),
+                                           .duration_max = kCallDuration},
+                                          projects);
     if (!swept.ok()) {
       if (absl::IsAborted(swept.status())) parts_.state.ReportLost(now.epoch);
       return swept.status();

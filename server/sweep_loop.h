@@ -4,7 +4,7 @@
 //
 //   SweepLoop sweeps({}, {store, state, clock});
 //   sweeps.Start();
-//   auto swept = sweeps.SweepNow(std::nullopt, deadline, [] { return false; });
+//   auto swept = sweeps.SweepNow(std::nullopt, kAllProjects, deadline, [] { return false; });
 #pragma once
 
 #include <atomic>
@@ -51,10 +51,11 @@ class SweepLoop {
   // Blocks until the thread has ended. Twice is fine.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Sweeps the trials of `target`, or all. Waits for a sweep that is under way. kUnavailable: not
+  // Sweeps the trials of `target`, which is looked for in `projects`, or all. Waits for a sweep that is under way. kUnavailable: not
   // owner, stopping; kDeadlineExceeded: at `deadline` something was left, what went is in its text;
   // kCancelled; otherwise as CapsStore::Sweep, or the first error of a place, once all others are swept.
-  absl::StatusOr<Swept> SweepNow(const std::optional<CapsTarget>& target, SteadyTime deadline,
+  absl::StatusOr<Swept> SweepNow(const std::optional<CapsTarget>& target,
+                                 const ProjectFilter& projects, SteadyTime deadline,
                                  const std::function<bool()>& cancelled) ABSL_LOCKS_EXCLUDED(mu_);
 
   // By all sweeps since the start, those that did not end included.

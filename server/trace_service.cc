@@ -89,7 +89,7 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
       return GrpcError(*complaint);
     }
     if (const absl::Status begun =
-            uploading.Begin(beginning.trial, IngestibleProjects(entry.caller), beginning.header);
+            uploading.Begin(beginning.trial, IngestibleTrials(entry.caller), beginning.header);
         !begun.ok()) {
       LogRefusal(begun, beginning.header);
       if (absl::IsResourceExhausted(begun) || absl::IsInvalidArgument(begun)) {

@@ -5,7 +5,7 @@
 //   STEPWELL_ASSIGN_OR_RETURN(CapsReport report, store.Set(epoch, {.project = "vision"}, kAllProjects,
 //                                                          {.raw_age_seconds = 30 * 86'400}, {}));
 //   for (;;) {   // the loop of a master, every minute or so
-//     STEPWELL_ASSIGN_OR_RETURN(SweepResult result, store.Sweep(epoch, {.now_us = now}));
+//     STEPWELL_ASSIGN_OR_RETURN(SweepResult result, store.Sweep(epoch, {.now_us = now}, kAllProjects));
 //     if (!result.more) break;
 //   }
 //
@@ -140,14 +140,17 @@ class CapsStore {
                                                        const ProjectFilter& projects,
                                                        const Caps& caps,
                                                        const std::vector<std::string>& clear) = 0;
-  // For operators, of all projects, as Sweep. From the ledger alone but for series_samples, which counts rows of trials whose ledger says that
+  // Of trials of `projects` alone. From the ledger alone but for series_samples, which counts rows of trials whose ledger says that
   // some series may be over.
-  [[nodiscard]] virtual absl::StatusOr<CapRemovals> Preview(const PreviewRequest& request) = 0;
+  [[nodiscard]] virtual absl::StatusOr<CapRemovals> Preview(const PreviewRequest& request,
+                                                            const ProjectFilter& projects) = 0;
   // Removes what caps ask for, empties leaves, drops old empty ones, and takes away slices of deleted
   // trials. What fails in one place is in `failed`; the loss of the database or of its ownership is the
-  // call's. One sweep at a time; another waits for it, up to 10 s, then kUnavailable.
+  // call's. One sweep at a time; another waits for it, up to 10 s, then kUnavailable. The target is looked for
+  // in `projects`; kPermissionDenied for one that is all trials, where they are not all projects.
   [[nodiscard]] virtual absl::StatusOr<SweepResult> Sweep(std::int64_t owner_epoch,
-                                                          const SweepRequest& request) = 0;
+                                                          const SweepRequest& request,
+                                                          const ProjectFilter& projects) = 0;
   // From its COMMIT on writers of an archived trial are refused: OpenWriter with kFailedPrecondition,
   // Commit with kFenced. What they had committed is folded and merged all the same. Idempotent.
   [[nodiscard]] virtual absl::StatusOr<ArchivedTrial> Archive(std::int64_t owner_epoch,

@@ -101,15 +101,21 @@ absl::Status EnsureClasses(PgConnection& connection, const std::vector<KeepAges>
 }  // namespace
 
 absl::StatusOr<FoundTrial> FindTrialOf(PgConnection& connection, const TrialSelector& selector,
-                                       const ProjectFilter& projects) {
-  const bool is_filtered = !projects.is_all();
-  const PgParam named = PgArray(projects.named());
-  STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult found,
-      selector.trial_id != 0
-          ? connection.Exec(sql::kFindTrialToCapById, {selector.trial_id, is_filtered, named})
-          : connection.Exec(sql::kFindTrialToCapByName,
-                            {selector.project, selector.external_id, is_filtered, named}));
+                                       const TrialFilter& trials) {
+  const ProjectFilter& projects = trials.projects();
+  std::vector<PgParam> params = {!projects.is_all(), PgArray(projects.named()),
+                                 PgArray(trials.trial_ids()), PgArray(trials.name_projects()),
+                                 PgArray(trials.external_ids())};
+  const bool by_number = selector.trial_id != 0;
+  if (by_number) {
+    params.emplace_back(selector.trial_id);
+  } else {
+    params.emplace_back(selector.project);
+    params.emplace_back(selector.external_id);
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult found,
+                            by_number ? connection.Exec(sql::kFindTrialToCapById, params)
+                                      : connection.Exec(sql::kFindTrialToCapByName, params));
   if (found.row_count() == 0) return NoSuchTrial(selector);
   return FoundTrial{.trial_id = TrialId{found.Int64(0, 0)},
                     .project_id = found.Int64(0, 3),

@@ -10,6 +10,7 @@
 #include "storage/caps_store.h"
 #include "storage/pg_caps_read.h"
 #include "storage/pg_connection.h"
+#include "storage/trial_filter.h"
 
 namespace stepwell {
 
@@ -21,9 +22,9 @@ struct FoundTrial {
   bool archived = false;
   bool deleted = false;
 };
-// kNotFound for an unknown one, in the same words for one that lies in none of `projects`; a deleted one is found.
+// kNotFound for an unknown one, in the same words for one that is none of `trials`; a deleted one is found.
 absl::StatusOr<FoundTrial> FindTrialOf(PgConnection& connection, const TrialSelector& selector,
-                                       const ProjectFilter& projects);
+                                       const TrialFilter& trials);
 
 // A place, and over which project and trial it decides.
 struct FoundPlace {

@@ -29,10 +29,12 @@ absl::Status SetAt(const CapsPlace& place, const Caps& caps, const std::vector<s
 }
 
 absl::StatusOr<std::vector<PreviewTrial>> ReadTrials(PgConnection& connection, std::int64_t after,
-                                                     std::int64_t trial_id,
-                                                     std::int64_t project_id) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows, connection.Exec(sql::kListTrialsToPreview,
-                                                                 {after, trial_id, project_id}));
+                                                     const FoundPlace& place,
+                                                     const ProjectFilter& projects) {
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult rows,
+      connection.Exec(sql::kListTrialsToPreview, {after, place.trial_id, place.project_id,
+                                                  !projects.is_all(), PgArray(projects.named())}));
   std::vector<PreviewTrial> trials;
   std::vector<std::int64_t> numbers;
   for (int row = 0; row < rows.row_count(); ++row) {
@@ -99,14 +101,15 @@ absl::Status AddExcess(PgConnection& connection, const PreviewRules& rules, Prev
 
 }  // namespace
 
-absl::StatusOr<CapRemovals> PreviewCaps(PgConnection& connection, const PreviewRequest& request) {
+absl::StatusOr<CapRemovals> PreviewCaps(PgConnection& connection, const PreviewRequest& request,
+                                        const ProjectFilter& projects) {
   const bool changes = request.caps || !request.clear.empty();
   if (changes && !request.target) {
     return absl::InvalidArgumentError("caps: without a place; say where they would be set");
   }
   FoundPlace place;
   if (request.target) {
-    STEPWELL_ASSIGN_OR_RETURN(place, FindPlace(connection, *request.target, kAllProjects));
+    STEPWELL_ASSIGN_OR_RETURN(place, FindPlace(connection, *request.target, projects));
   }
   STEPWELL_ASSIGN_OR_RETURN(Places places, ReadPlaces(connection));
   if (changes) {
@@ -126,7 +129,7 @@ absl::StatusOr<CapRemovals> PreviewCaps(PgConnection& connection, const PreviewR
   std::int64_t after = INT64_MIN;
   for (;;) {
     STEPWELL_ASSIGN_OR_RETURN(std::vector<PreviewTrial> trials,
-                              ReadTrials(connection, after, place.trial_id, place.project_id));
+                              ReadTrials(connection, after, place, projects));
     if (trials.empty()) break;
     after = Value(trials.back().trial_id);
     for (PreviewTrial& trial : trials) {
@@ -135,8 +138,8 @@ absl::StatusOr<CapRemovals> PreviewCaps(PgConnection& connection, const PreviewR
       PlanPreview(std::move(trial), rules, removals);
     }
   }
-  STEPWELL_RETURN_IF_ERROR(
-      PreviewTraces(connection, request.target ? &place : nullptr, places.placed, removals));
+  STEPWELL_RETURN_IF_ERROR(PreviewTraces(connection, request.target ? &place : nullptr, projects,
+                                         places.placed, removals));
   removals.Sort();
   return removals;
 }

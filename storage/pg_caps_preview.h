@@ -8,6 +8,7 @@
 namespace stepwell {
 
 // As CapsStore::Preview.
-absl::StatusOr<CapRemovals> PreviewCaps(PgConnection& connection, const PreviewRequest& request);
+absl::StatusOr<CapRemovals> PreviewCaps(PgConnection& connection, const PreviewRequest& request,
+                                        const ProjectFilter& projects);
 
 }  // namespace stepwell

@@ -78,13 +78,13 @@ set raw_age = excluded.raw_age, rollup_age = excluded.rollup_age)";
 #define STEPWELL_TRIAL_TO_CHANGE                                                      \
   "select t.trial_id, t.archived, t.deleted_time is not null, t.project_id, p.name, " \
   "  coalesce(t.external_id, '') "                                                    \
-  "from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id where "
-// $2 whether the trial has to lie in one of the projects $3.
-inline constexpr char kFindTrialToCapById[] =
-    STEPWELL_TRIAL_TO_CHANGE "t.trial_id = $1 and (not $2 or p.name = any($3))";
-// $3 and $4 likewise.
+  "from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id "   \
+  "where (not $1 or p.name = any($2) or t.trial_id = any($3) "                        \
+  "       or (p.name, t.external_id) in (select * from unnest($4::text[], $5::text[]))) and "
+// $1 whether it has to lie in one of the projects $2, or be one of $3 or of the names $4, $5.
+inline constexpr char kFindTrialToCapById[] = STEPWELL_TRIAL_TO_CHANGE "t.trial_id = $6";
 inline constexpr char kFindTrialToCapByName[] =
-    STEPWELL_TRIAL_TO_CHANGE "p.name = $1 and t.external_id = $2 and (not $3 or p.name = any($4))";
+    STEPWELL_TRIAL_TO_CHANGE "p.name = $6 and t.external_id = $7";
 // Ends the transactions that write the trial's data first.
 inline constexpr char kLockTrialToChange[] =
     "select archived, deleted_time is not null from stepwell.trials where trial_id = $1 for update";

@@ -69,13 +69,15 @@ absl::StatusOr<CapsReport> PgCapsStore::Set(std::int64_t owner_epoch, const Caps
   return Get(target, projects);
 }
 
-absl::StatusOr<CapRemovals> PgCapsStore::Preview(const PreviewRequest& request) {
+absl::StatusOr<CapRemovals> PgCapsStore::Preview(const PreviewRequest& request,
+                                                 const ProjectFilter& projects) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  return PreviewCaps(*connection, request);
+  return PreviewCaps(*connection, request, projects);
 }
 
 absl::StatusOr<SweepResult> PgCapsStore::Sweep(std::int64_t owner_epoch,
-                                               const SweepRequest& request) {
+                                               const SweepRequest& request,
+                                               const ProjectFilter& projects) {
   {
     absl::MutexLock lock(&mu_);
     const auto is_free = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !is_sweeping_; };
@@ -88,7 +90,9 @@ absl::StatusOr<SweepResult> PgCapsStore::Sweep(std::int64_t owner_epoch,
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
   auto swept = ChangeBook(
       book_changes_.get(), BookScope::All(),
-      [&] { return sweeper_.Sweep(*connection, owner_epoch, request); }, SweepOutcome);
+      [&] { return sweeper_.Sweep(*connection, owner_epoch, request, projects); }, SweepOutcome);
+  // Where the target is not there, it says so as everywhere.
+  if (absl::IsNotFound(swept.status())) return swept.status();
   if (!swept.ok()) return ComeAgain(Annotate(swept.status(), "sweep"));
   return swept;
 }

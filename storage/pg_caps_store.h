@@ -36,8 +36,10 @@ class PgCapsStore final : public CapsStore {
   absl::StatusOr<CapsReport> Set(std::int64_t owner_epoch, const CapsTarget& target,
                                  const ProjectFilter& projects, const Caps& caps,
                                  const std::vector<std::string>& clear) override;
-  absl::StatusOr<CapRemovals> Preview(const PreviewRequest& request) override;
-  absl::StatusOr<SweepResult> Sweep(std::int64_t owner_epoch, const SweepRequest& request) override;
+  absl::StatusOr<CapRemovals> Preview(const PreviewRequest& request,
+                                      const ProjectFilter& projects) override;
+  absl::StatusOr<SweepResult> Sweep(std::int64_t owner_epoch, const SweepRequest& request,
+                                    const ProjectFilter& projects) override;
   absl::StatusOr<ArchivedTrial> Archive(std::int64_t owner_epoch, const TrialSelector& trial,
                                         const ProjectFilter& projects, bool archived) override;
   absl::StatusOr<DeletedTrial> Delete(std::int64_t owner_epoch, const TrialSelector& trial,

@@ -16,17 +16,28 @@ namespace {
 // Of each sweep of all trials, once a minute: 0.1 % of a core.
 constexpr absl::Duration kAuditMax = absl::Milliseconds(60);
 
+// Days, deleted trials and bounds of all are for those who may be told of all.
+absl::Status CheckProjects(const SweepRequest& request, const ProjectFilter& projects) {
+  const bool names_one = request.target && (request.target->project || request.target->trial);
+  if (names_one || projects.is_all()) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      "place: a sweep of all trials is for who may be told of all projects; name a project or a "
+      "trial");
+}
+
 }  // namespace
 
 absl::StatusOr<SweepResult> PgSweeper::Sweep(PgConnection& connection, std::int64_t owner_epoch,
-                                             const SweepRequest& request) {
+                                             const SweepRequest& request,
+                                             const ProjectFilter& projects) {
+  STEPWELL_RETURN_IF_ERROR(CheckProjects(request, projects));
   const std::int64_t now_us =
       request.now_us != 0 ? request.now_us : absl::ToUnixMicros(absl::Now());
   SweepResult result;
   SweepErrors errors(connection, result);
   std::optional<FoundPlace> place;
   if (request.target) {
-    STEPWELL_ASSIGN_OR_RETURN(place, FindPlace(connection, *request.target, kAllProjects));
+    STEPWELL_ASSIGN_OR_RETURN(place, FindPlace(connection, *request.target, projects));
   } else {
     SweepPace pace(request.duration_max);
     PgLeafSweeper leaves(connection, owner_epoch, pace, result);

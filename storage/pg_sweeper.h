@@ -20,7 +20,7 @@ class PgSweeper {
  public:
   // As CapsStore::Sweep.
   absl::StatusOr<SweepResult> Sweep(PgConnection& connection, std::int64_t owner_epoch,
-                                    const SweepRequest& request);
+                                    const SweepRequest& request, const ProjectFilter& projects);
 
  private:
   static absl::Status Bury(PgConnection& connection, std::int64_t owner_epoch,

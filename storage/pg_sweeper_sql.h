@@ -242,11 +242,12 @@ inline constexpr char kEndBurial[] =
 
 // --- previews ---
 
-// The next trials. $1 after, $2 trial or 0, $3 project or 0.
+// The next trials. $1 after, $2 trial or 0, $3 project or 0, $4 whether they have to lie in one of the projects $5.
 inline constexpr char kListTrialsToPreview[] = R"(
 select trial_id, project_id from stepwell.trials
 where trial_id > $1 and deleted_time is null and ($2 = 0 or trial_id = $2)
   and ($3 = 0 or project_id = $3)
+  and (not $4 or project_id in (select project_id from stepwell.projects where name = any($5)))
 order by trial_id limit 200)";
 inline constexpr char kReadLinesToPreview[] = R"(
 select trial_id, received_day, keep_class, metric_group, sample_count, byte_count,

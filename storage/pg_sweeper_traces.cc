@@ -11,10 +11,11 @@ namespace stepwell {
 absl::Status PgTraceSweeper::Run(const FoundPlace* place) {
   const bool is_group = place != nullptr && !place->place.metric_group.empty();
   if (is_group) return absl::OkStatus();
+  // `place` was looked for in the projects of who asked.
   if (place == nullptr) STEPWELL_RETURN_IF_ERROR(GiveUpAbandoned());
   STEPWELL_ASSIGN_OR_RETURN(const Places places, ReadPlaces(connection_));
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<TraceTrial> trials,
-                            ListTraceTrials(connection_, place, places.placed));
+                            ListTraceTrials(connection_, place, kAllProjects, places.placed));
   for (const TraceTrial& trial : trials) {
     if (pace_.IsOver()) break;
     STEPWELL_RETURN_IF_ERROR(SweepTrial(
@@ -39,7 +40,7 @@ absl::Status PgTraceSweeper::SweepTrial(TrialId trial_id, const EffectiveCaps& c
 
 absl::Status PgTraceSweeper::GiveUpAbandoned() {
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<AbandonedTrace> abandoned,
-                            ListAbandonedTraces(connection_));
+                            ListAbandonedTraces(connection_, kAllProjects));
   for (const AbandonedTrace& each : abandoned) {
     if (pace_.IsOver()) break;
     STEPWELL_RETURN_IF_ERROR(GiveUp(each.trial_id, each.trace.trace_no, kTraceAbandoned));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "storage/pg_array.h"
 #include "storage/pg_trace_sql.h"
 #include "storage/trace_store.h"
 
@@ -25,6 +26,7 @@ std::int64_t LeastOf(const std::vector<PlacedCaps>& placed,
 
 absl::StatusOr<std::vector<TraceTrial>> ListTraceTrials(PgConnection& connection,
                                                         const FoundPlace* place,
+                                                        const ProjectFilter& projects,
                                                         const std::vector<PlacedCaps>& placed) {
   const std::int64_t trial_id = place == nullptr ? 0 : place->trial_id;
   const std::int64_t project_id = place == nullptr || trial_id != 0 ? 0 : place->project_id;
@@ -37,8 +39,9 @@ absl::StatusOr<std::vector<TraceTrial>> ListTraceTrials(PgConnection& connection
   const std::int64_t least_bytes = LeastOf(placed, &Caps::trial_trace_bytes);
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
-      connection.Exec(sql::kListTrialsWithTraces, {trial_id, project_id, least_age,
-                                                   least_bytes == 0 ? INT64_MAX : least_bytes}));
+      connection.Exec(sql::kListTrialsWithTraces,
+                      {trial_id, project_id, least_age, least_bytes == 0 ? INT64_MAX : least_bytes,
+                       !projects.is_all(), PgArray(projects.named())}));
   for (int row = 0; row < rows.row_count(); ++row) {
     trials.push_back({TrialId{rows.Int64(row, 0)}, rows.Int64(row, 1)});
   }
@@ -60,10 +63,12 @@ absl::StatusOr<std::vector<KeptTrace>> ListKeptTraces(PgConnection& connection, 
   return kept;
 }
 
-absl::StatusOr<std::vector<AbandonedTrace>> ListAbandonedTraces(PgConnection& connection) {
+absl::StatusOr<std::vector<AbandonedTrace>> ListAbandonedTraces(PgConnection& connection,
+                                                                const ProjectFilter& projects) {
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
-      connection.Exec(sql::kListAbandonedTraces, {absl::ToDoubleSeconds(kTraceAbandonedAfter)}));
+      connection.Exec(sql::kListAbandonedTraces, {absl::ToDoubleSeconds(kTraceAbandonedAfter),
+                                                  !projects.is_all(), PgArray(projects.named())}));
   std::vector<AbandonedTrace> abandoned;
   for (int row = 0; row < rows.row_count(); ++row) {
     abandoned.push_back({TrialId{rows.Int64(row, 0)},
@@ -84,20 +89,21 @@ CapRemoval TraceRemoval(TrialId trial_id, const KeptTrace& trace, const char* fi
 }
 
 absl::Status PreviewTraces(PgConnection& connection, const FoundPlace* place,
-                           const std::vector<PlacedCaps>& placed, CapRemovals& removals) {
+                           const ProjectFilter& projects, const std::vector<PlacedCaps>& placed,
+                           CapRemovals& removals) {
   // As PgTraceSweeper::Run.
   if (place != nullptr && !place->place.metric_group.empty()) return absl::OkStatus();
   std::set<std::pair<TrialId, std::int32_t>> gone;
   if (place == nullptr) {
     STEPWELL_ASSIGN_OR_RETURN(const std::vector<AbandonedTrace> abandoned,
-                              ListAbandonedTraces(connection));
+                              ListAbandonedTraces(connection, projects));
     for (const AbandonedTrace& each : abandoned) {
       gone.insert({each.trial_id, each.trace.trace_no});
       removals.Add(TraceRemoval(each.trial_id, each.trace, kTraceAbandoned));
     }
   }
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<TraceTrial> trials,
-                            ListTraceTrials(connection, place, placed));
+                            ListTraceTrials(connection, place, projects, placed));
   for (const TraceTrial& trial : trials) {
     STEPWELL_ASSIGN_OR_RETURN(std::vector<KeptTrace> kept,
                               ListKeptTraces(connection, trial.trial_id));

@@ -24,9 +24,10 @@ struct TraceTrial {
   TrialId trial_id{};
   std::int64_t project_id = 0;
 };
-// Of `place`; null = all. Those that no cap of `placed` can concern are left out.
+// Of `place`; null = all; of `projects` alone. Those that no cap of `placed` can concern are left out.
 absl::StatusOr<std::vector<TraceTrial>> ListTraceTrials(PgConnection& connection,
                                                         const FoundPlace* place,
+                                                        const ProjectFilter& projects,
                                                         const std::vector<PlacedCaps>& placed);
 // As PlanTraceSweep takes them.
 absl::StatusOr<std::vector<KeptTrace>> ListKeptTraces(PgConnection& connection, TrialId trial_id);
@@ -35,14 +36,16 @@ struct AbandonedTrace {
   TrialId trial_id{};
   KeptTrace trace = {};
 };
-// Of all trials; the first 1000.
-absl::StatusOr<std::vector<AbandonedTrace>> ListAbandonedTraces(PgConnection& connection);
+// Of all trials of `projects`; the first 1000.
+absl::StatusOr<std::vector<AbandonedTrace>> ListAbandonedTraces(PgConnection& connection,
+                                                                const ProjectFilter& projects);
 
 // As an answer tells what goes: it has the times of its upload.
 CapRemoval TraceRemoval(TrialId trial_id, const KeptTrace& trace, const char* field);
 
-// What the next sweep of `place` (null: of all) would remove of traces under these caps.
+// What the next sweep of `place` (null: of all) would remove of traces of `projects` under these caps.
 absl::Status PreviewTraces(PgConnection& connection, const FoundPlace* place,
-                           const std::vector<PlacedCaps>& placed, CapRemovals& removals);
+                           const ProjectFilter& projects, const std::vector<PlacedCaps>& placed,
+                           CapRemovals& removals);
 
 }  // namespace stepwell

@@ -104,13 +104,16 @@ inline constexpr char kListTracesToClear[] = R"(
 select trial_id, trace_no from stepwell.traces
 where (state = 5 or (state >= 4 and part_count > 0)) and ($1 = 0 or trial_id = $1)
 order by trial_id, trace_no limit 1000)";
-// Nobody goes on with them. $1 seconds.
+// Nobody goes on with them. $1 seconds, $2 whether they have to lie in one of the projects $3.
 inline constexpr char kListAbandonedTraces[] = R"(
 select t.trial_id, t.trace_no, t.byte_count, t.created_time from stepwell.traces t
 where t.state = 1 and t.changed_time < now() - make_interval(secs => $1)
+  and (not $2 or exists (select from stepwell.trials r
+                         join stepwell.projects p on p.project_id = r.project_id
+                         where r.trial_id = t.trial_id and p.name = any($3)))
 order by t.trial_id, t.trace_no limit 1000)";
 // Trials that may be over a cap: $1 trial or 0, $2 project or 0, $3 the least age that is set somewhere or 0,
-// $4 the least bytes.
+// $4 the least bytes, $5 whether they have to lie in one of the projects $6.
 inline constexpr char kListTrialsWithTraces[] = R"(
 select u.trial_id, t.project_id
 from stepwell.trace_usage u
@@ -121,6 +124,7 @@ cross join lateral (
 where u.byte_count > 0 and t.deleted_time is null
   and ($1 = 0 or u.trial_id = $1) and ($2 = 0 or t.project_id = $2)
   and (u.byte_count > $4 or ($3 > 0 and o.seconds > $3))
+  and (not $5 or t.project_id in (select project_id from stepwell.projects where name = any($6)))
 order by u.trial_id)";
 // Oldest first, with their ages in seconds; those under way go by their age alone.
 inline constexpr char kListTracesByAge[] = R"(

@@ -212,9 +212,9 @@ class Beginning {
 };
 
 absl::StatusOr<TrialId> LivingTrial(PgConnection& connection, const TrialSelector& selector,
-                                    const ProjectFilter& projects) {
+                                    const TrialFilter& trials) {
   STEPWELL_RETURN_IF_ERROR(CheckTarget({.trial = selector}));
-  STEPWELL_ASSIGN_OR_RETURN(const FoundTrial found, FindTrialOf(connection, selector, projects));
+  STEPWELL_ASSIGN_OR_RETURN(const FoundTrial found, FindTrialOf(connection, selector, trials));
   if (found.deleted) {
     return absl::NotFoundError(absl::StrCat("trial ", Value(found.trial_id), " was deleted"));
   }
@@ -228,10 +228,10 @@ PgTraceStore::PgTraceStore(const Options& options)
 
 absl::StatusOr<TraceRecord> PgTraceStore::Begin(std::int64_t owner_epoch,
                                                 const TrialSelector& selector,
-                                                const ProjectFilter& projects,
+                                                const TrialFilter& trials,
                                                 const StoredTraceHeader& header) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, LivingTrial(*connection, selector, projects));
+  STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, LivingTrial(*connection, selector, trials));
   Beginning beginning(*connection, trial_id, header);
   STEPWELL_RETURN_IF_ERROR(
       ComeAgain(connection->InTransaction([&] { return beginning.Run(owner_epoch); })));

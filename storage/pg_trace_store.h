@@ -26,7 +26,7 @@ class PgTraceStore final : public TraceStore {
   explicit PgTraceStore(const Options& options);
 
   absl::StatusOr<TraceRecord> Begin(std::int64_t owner_epoch, const TrialSelector& trial,
-                                    const ProjectFilter& projects,
+                                    const TrialFilter& trials,
                                     const StoredTraceHeader& header) override;
   absl::Status Append(std::int64_t owner_epoch, TraceRecord& trace,
                       std::string_view bytes) override;

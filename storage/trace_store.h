@@ -25,6 +25,7 @@
 #include "base/uuid.h"
 #include "storage/ingest_store.h"
 #include "storage/project_filter.h"
+#include "storage/trial_filter.h"
 
 namespace stepwell {
 
@@ -92,7 +93,7 @@ class TraceStore {
   // goes on with it where it is not complete.
   [[nodiscard]] virtual absl::StatusOr<TraceRecord> Begin(std::int64_t owner_epoch,
                                                           const TrialSelector& trial,
-                                                          const ProjectFilter& projects,
+                                                          const TrialFilter& trials,
                                                           const StoredTraceHeader& header) = 0;
   // The next part, durable when it returns; `trace` is moved on. REQUIRES: kTracePartBytes, or what is left;
   // with the last of them the trace is complete.

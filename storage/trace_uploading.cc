@@ -7,9 +7,9 @@
 
 namespace stepwell {
 
-absl::Status TraceUploading::Begin(const TrialSelector& trial, const ProjectFilter& projects,
+absl::Status TraceUploading::Begin(const TrialSelector& trial, const TrialFilter& trials,
                                    const StoredTraceHeader& header) {
-  STEPWELL_ASSIGN_OR_RETURN(trace_, store_.Begin(owner_epoch_, trial, projects, header));
+  STEPWELL_ASSIGN_OR_RETURN(trace_, store_.Begin(owner_epoch_, trial, trials, header));
   return absl::OkStatus();
 }
 

@@ -3,7 +3,7 @@
 // a call that brings them and TraceStore. Confined to one thread.
 //
 //   TraceUploading upload(store, epoch);
-//   STEPWELL_RETURN_IF_ERROR(upload.Begin(trial, projects, header));
+//   STEPWELL_RETURN_IF_ERROR(upload.Begin(trial, trials, header));
 //   while (...) STEPWELL_RETURN_IF_ERROR(upload.Take(offset, bytes));
 //   upload.trace().received_bytes    // committed
 #pragma once
@@ -25,7 +25,7 @@ class TraceUploading {
       : store_(store), owner_epoch_(owner_epoch) {}
 
   // As TraceStore::Begin.
-  [[nodiscard]] absl::Status Begin(const TrialSelector& trial, const ProjectFilter& projects,
+  [[nodiscard]] absl::Status Begin(const TrialSelector& trial, const TrialFilter& trials,
                                    const StoredTraceHeader& header);
   // Blocks on the store with each whole part. kOutOfRange for a hole, with the expected offset in the payload
   // "stepwell/metadata/received_bytes"; kInvalidArgument for too much; kDataLoss: not the bytes that were

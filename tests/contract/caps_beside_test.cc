@@ -66,7 +66,7 @@ TEST_F(CapsBeside, AnOpenTransactionAndABackupHoldUpNobody) {
   std::int64_t leaves_left = 0;
   std::uint64_t folded = 0;
   for (int round = 0; round < 10; ++round) {
-    const auto swept = caps_.Sweep(kEpoch, {.now_us = now_us});
+    const auto swept = caps_.Sweep(kEpoch, {.now_us = now_us}, kAllProjects);
     ASSERT_TRUE(swept.ok()) << swept.status();
     leaves_left = swept->leaves_left;
     const std::uint64_t committed = Committed(live);

@@ -51,7 +51,7 @@ TEST_F(CapsBounds, TheOldestBytesOfATrialGo) {
   const std::int64_t cap = Bytes(writer) * 7 / 10;
   SetCaps(Of(writer), {.trial_bytes = cap});
   const std::int64_t row_bytes = RowBytes();
-  const auto preview = caps_.Preview({.target = Of(writer), .now_us = kNowUs});
+  const auto preview = caps_.Preview({.target = Of(writer), .now_us = kNowUs}, kAllProjects);
   ASSERT_TRUE(preview.ok()) << preview.status();
   const SweepResult swept = SweepAll();
   EXPECT_LE(Bytes(writer), cap);
@@ -128,7 +128,7 @@ TEST_F(CapsBounds, EachSeriesKeepsItsNewestSamples) {
   const std::int64_t rollups = Number("select sum(rollup_byte_count)::bigint from stepwell.usage");
   SetCaps({.project = "default"}, {.series_samples = 1500});
   SetCaps({.project = "default", .metric_group = "timing"}, {.series_samples = 0});
-  const auto preview = caps_.Preview({.now_us = kNowUs});
+  const auto preview = caps_.Preview({.now_us = kNowUs}, kAllProjects);
   ASSERT_TRUE(preview.ok()) << preview.status();
   const SweepResult swept = SweepAll();
   EXPECT_EQ(Text("select string_agg(n::text, ' ' order by series_no) from (select series_no, "
@@ -157,7 +157,7 @@ TEST_F(CapsBounds, NoTrialWaitsForeverForOneThatTakesAllTheTime) {
   bool more = true;
   int calls = 0;
   for (; more && calls < 200; ++calls) {
-    const auto swept = caps_.Sweep(kEpoch, no_time);
+    const auto swept = caps_.Sweep(kEpoch, no_time, kAllProjects);
     ASSERT_TRUE(swept.ok()) << swept.status();
     EXPECT_TRUE(swept->came_further()) << "call " << calls;
     more = swept->more;
@@ -171,7 +171,7 @@ TEST_F(CapsBounds, NoTrialWaitsForeverForOneThatTakesAllTheTime) {
   // What has not changed is not ranked again.
   SweepRequest of_ranked = no_time;
   of_ranked.target = Of(ranked);
-  const auto again = caps_.Sweep(kEpoch, of_ranked);
+  const auto again = caps_.Sweep(kEpoch, of_ranked, kAllProjects);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_FALSE(again->more);
   FillAndMerge(ranked, 120, 10, kNowUs + kAnHourUs);
@@ -186,7 +186,8 @@ TEST_F(CapsBounds, ATrialThatCannotBeSweptHoldsUpNoOther) {
   Run(absl::StrCat("update stepwell.trials set deleted_time = now() where trial_id = ",
                    Value(deleted.trial_id)));
   RefuseGapsOf(bad.trial_id);
-  const auto swept = caps_.Sweep(kEpoch, {.now_us = kNowUs, .duration_max = absl::Seconds(20)});
+  const auto swept =
+      caps_.Sweep(kEpoch, {.now_us = kNowUs, .duration_max = absl::Seconds(20)}, kAllProjects);
   AllowGaps();
   ASSERT_TRUE(swept.ok()) << swept.status();
   EXPECT_NE(swept->failed.message().find(absl::StrCat("trial ", Value(bad.trial_id), ": ")),
@@ -243,7 +244,8 @@ TEST_F(CapsBounds, WhatAgeHasGivenUpIsNotTakenOnceMore) {
   SetCaps(Of(bytes), {.trial_bytes = Bytes(bytes) - 1});
   SetCaps(Of(samples), {.series_samples = 300});
   for (const OpenedWriter& writer : {bytes, samples}) {
-    const auto swept = caps_.Sweep(kEpoch, {.target = Of(writer), .now_us = kADayOldUs});
+    const auto swept =
+        caps_.Sweep(kEpoch, {.target = Of(writer), .now_us = kADayOldUs}, kAllProjects);
     ASSERT_TRUE(swept.ok()) << swept.status();
     EXPECT_EQ(swept->removed.sample_count, 0) << "trial " << Value(writer.trial_id);
   }
@@ -259,15 +261,18 @@ TEST_F(CapsBounds, ASweepOfOnePlaceLeavesTheOthersAlone) {
   const OpenedWriter a = FillHours("a", 2, 2), b = FillHours("b", 2, 2);
   SetCaps({}, {.raw_age_seconds = kDay, .trial_bytes = 1});
   const std::int64_t bytes = Bytes(b);
-  const auto swept = caps_.Sweep(kEpoch, {.target = Of(a), .now_us = kNowUs});
+  const auto swept = caps_.Sweep(kEpoch, {.target = Of(a), .now_us = kNowUs}, kAllProjects);
   ASSERT_TRUE(swept.ok()) << swept.status();
   EXPECT_EQ(Bytes(a), 0);
   EXPECT_EQ(Bytes(b), bytes);
-  EXPECT_EQ(caps_.Sweep(kEpoch, {.target = CapsTarget{.trial = TrialSelector{.trial_id = 5}}})
+  EXPECT_EQ(caps_
+                .Sweep(kEpoch, {.target = CapsTarget{.trial = TrialSelector{.trial_id = 5}}},
+                       kAllProjects)
                 .status()
                 .code(),
             absl::StatusCode::kNotFound);
-  const auto nobody = caps_.Sweep(kEpoch, {.target = CapsTarget{.project = "nobody's"}});
+  const auto nobody =
+      caps_.Sweep(kEpoch, {.target = CapsTarget{.project = "nobody's"}}, kAllProjects);
   ASSERT_TRUE(nobody.ok()) << nobody.status();
   EXPECT_EQ(Bytes(b), bytes);
   ExpectNothingVanished();
@@ -278,21 +283,25 @@ TEST_F(CapsBounds, APreviewTellsWhatOthersCapsWouldDo) {
   const std::int64_t a_week_later = kNowUs + 7 * kDayUs;
   const PreviewRequest later{
       .target = Of(writer), .caps = Caps{.raw_age_seconds = kDay}, .now_us = a_week_later};
-  EXPECT_EQ(caps_.Preview(later)->sample_count, 0) << "a changed age counts for later rows";
+  EXPECT_EQ(caps_.Preview(later, kAllProjects)->sample_count, 0)
+      << "a changed age counts for later rows";
   PreviewRequest as_if = later;
   as_if.for_merged_rows = true;
-  const auto preview = caps_.Preview(as_if);
+  const auto preview = caps_.Preview(as_if, kAllProjects);
   ASSERT_TRUE(preview.ok()) << preview.status();
   EXPECT_EQ(preview->sample_count, 4 * 3 * 600);
   EXPECT_EQ(preview->raw_bytes, Number("select sum(byte_count)::bigint from stepwell.usage"));
   EXPECT_EQ(preview->rollup_bytes, 0);
   EXPECT_EQ(preview->removals.size(), 2u);
   as_if.target->metric_group = "gpu";
-  EXPECT_EQ(caps_.Preview(as_if)->sample_count, 2 * 3 * 600);
-  EXPECT_EQ(caps_.Preview({.caps = Caps{}}).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(caps_.Preview({.target = Of(writer), .caps = Caps{.trial_bytes = -1}}).status().code(),
+  EXPECT_EQ(caps_.Preview(as_if, kAllProjects)->sample_count, 2 * 3 * 600);
+  EXPECT_EQ(caps_.Preview({.caps = Caps{}}, kAllProjects).status().code(),
             absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(caps_.Preview({})->removals.size(), 0u);
+  EXPECT_EQ(caps_.Preview({.target = Of(writer), .caps = Caps{.trial_bytes = -1}}, kAllProjects)
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(caps_.Preview({}, kAllProjects)->removals.size(), 0u);
   EXPECT_EQ(Number("select count(*) from stepwell.caps"), 0) << "nothing was set";
 }
 
@@ -301,23 +310,24 @@ TEST_F(CapsBounds, APreviewTellsWhatAClearedCapUncovers) {
   SetCaps({}, {.series_samples = 600});
   SetCaps(Of(writer), {.trial_bytes = 1, .series_samples = 1'000'000});
   SetCaps(Of(writer, "gpu"), {.series_samples = 0});
-  EXPECT_GT(caps_.Preview({.target = Of(writer), .now_us = kNowUs})->sample_count, 0);
+  EXPECT_GT(caps_.Preview({.target = Of(writer), .now_us = kNowUs}, kAllProjects)->sample_count, 0);
   const PreviewRequest both{
       .target = Of(writer), .clear = {"trial_bytes", "series_samples"}, .now_us = kNowUs};
-  const auto preview = caps_.Preview(both);
+  const auto preview = caps_.Preview(both, kAllProjects);
   ASSERT_TRUE(preview.ok()) << preview.status();
   // Those of the group keep their own bound, which is none.
   EXPECT_EQ(preview->sample_count, 2 * 2 * 600);
   for (const CapRemoval& each : preview->removals) EXPECT_EQ(each.field, "series_samples");
   const PreviewRequest bytes_alone{
       .target = Of(writer), .clear = {"trial_bytes"}, .now_us = kNowUs};
-  EXPECT_TRUE(caps_.Preview(bytes_alone)->removals.empty());
+  EXPECT_TRUE(caps_.Preview(bytes_alone, kAllProjects)->removals.empty());
   PreviewRequest with_another = both;
   with_another.caps = Caps{.trace_bytes = 5};
-  EXPECT_EQ(caps_.Preview(with_another)->sample_count, preview->sample_count);
+  EXPECT_EQ(caps_.Preview(with_another, kAllProjects)->sample_count, preview->sample_count);
   with_another.caps = Caps{.trial_bytes = 5};
-  EXPECT_EQ(caps_.Preview(with_another).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(caps_.Preview({.clear = {"trial_bytes"}}).status().code(),
+  EXPECT_EQ(caps_.Preview(with_another, kAllProjects).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(caps_.Preview({.clear = {"trial_bytes"}}, kAllProjects).status().code(),
             absl::StatusCode::kInvalidArgument)
       << "without a place";
   EXPECT_EQ(caps_.Get(Of(writer), kAllProjects)->set.trial_bytes, 1) << "nothing was cleared";

@@ -91,8 +91,8 @@ class CapsProperty : public CapsStoreTest {
     EXPECT_TRUE(merged.ok()) << merged.status();
   }
   void SweepSome() {
-    const auto swept =
-        caps_.Sweep(kEpoch, {.now_us = now_us_, .duration_max = absl::Milliseconds(Below(300))});
+    const auto swept = caps_.Sweep(
+        kEpoch, {.now_us = now_us_, .duration_max = absl::Milliseconds(Below(300))}, kAllProjects);
     if (swept.ok()) return;
     EXPECT_TRUE(kills_ && swept.status().code() == absl::StatusCode::kUnavailable)
         << swept.status();

@@ -79,7 +79,7 @@ class CapsStoreTest : public FoldStoreTest {
   SweepResult SweepWithoutMerges(std::int64_t now_us = kNowUs) {
     SweepResult total;
     for (int calls = 0; calls < 10'000; ++calls) {
-      const auto swept = caps_.Sweep(kEpoch, {.now_us = now_us});
+      const auto swept = caps_.Sweep(kEpoch, {.now_us = now_us}, kAllProjects);
       EXPECT_TRUE(swept.ok()) << swept.status();
       if (!swept.ok()) return total;
       for (const CapRemoval& each : swept->removed.removals) total.removed.Add(each);

@@ -273,8 +273,8 @@ TEST_F(CapsSweep, ALeafThatCannotBeSweptHoldsUpNoOther) {
   FillAndMerge(bad, 2, 100);
   FillAndMerge(good, 2, 100, kNowUs + kDayUs);
   RefuseGapsOf(bad.trial_id);
-  const auto swept =
-      caps_.Sweep(kEpoch, {.now_us = kADayOldUs + 2 * kDayUs, .duration_max = absl::Seconds(20)});
+  const auto swept = caps_.Sweep(
+      kEpoch, {.now_us = kADayOldUs + 2 * kDayUs, .duration_max = absl::Seconds(20)}, kAllProjects);
   AllowGaps();
   ASSERT_TRUE(swept.ok()) << swept.status();
   EXPECT_NE(swept->failed.message().find("give up samples"), absl::string_view::npos)
@@ -304,7 +304,8 @@ TEST_F(CapsSweep, EmptyLeavesOfDaysGoneByAreDropped) {
 
 TEST_F(CapsSweep, OnlyTheOwnerSweeps) {
   Run("insert into stepwell.masters values (0, 'other', 7, 'a', now(), 10)");
-  EXPECT_EQ(caps_.Sweep(6, {}).status().code(), absl::StatusCode::kOk) << "nothing to do";
+  EXPECT_EQ(caps_.Sweep(6, {}, kAllProjects).status().code(), absl::StatusCode::kOk)
+      << "nothing to do";
   const OpenedWriter writer = OpenWriter("t", 7);
   AddSeries(writer.trial_id, 1);
   EXPECT_EQ(caps_.Set(6, {}, kAllProjects, {.raw_age_seconds = kDay}, {}).status().code(),
@@ -317,13 +318,14 @@ TEST_F(CapsSweep, OnlyTheOwnerSweeps) {
   ASSERT_TRUE(folds_->Fold(7, {FoldOf(writer, 0, 1, tables)}).ok());
   ASSERT_TRUE(
       folds_->Merge(7, {.fold_no_max = Newest(), .ripe_tick_count = 1, .now_us = kNowUs}).ok());
-  EXPECT_EQ(caps_.Sweep(6, {.now_us = kADayOldUs}).status().code(), absl::StatusCode::kAborted);
+  EXPECT_EQ(caps_.Sweep(6, {.now_us = kADayOldUs}, kAllProjects).status().code(),
+            absl::StatusCode::kAborted);
   EXPECT_EQ(caps_.Archive(6, {.external_id = "t"}, kAllProjects, true).status().code(),
             absl::StatusCode::kAborted);
   EXPECT_EQ(caps_.Delete(6, {.external_id = "t"}, kAllProjects).status().code(),
             absl::StatusCode::kAborted);
   EXPECT_EQ(Number("select sum(sample_count)::bigint from stepwell.usage"), 10);
-  const auto swept = caps_.Sweep(7, {.now_us = kADayOldUs});
+  const auto swept = caps_.Sweep(7, {.now_us = kADayOldUs}, kAllProjects);
   ASSERT_TRUE(swept.ok()) << swept.status();
   EXPECT_EQ(swept->removed.sample_count, 10);
 }

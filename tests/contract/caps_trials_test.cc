@@ -183,14 +183,16 @@ TEST_F(CapsTrials, DeletionGoesOnWhereItWasKilled) {
   Run(absl::StrCat("update stepwell.trials set deleted_time = now() where trial_id = ",
                    Value(writer.trial_id)));
   // No time at all: each call does nothing; then one transaction a call, as if killed after it.
-  const auto none = caps_.Sweep(kEpoch, {.now_us = kNowUs, .duration_max = absl::ZeroDuration()});
+  const auto none =
+      caps_.Sweep(kEpoch, {.now_us = kNowUs, .duration_max = absl::ZeroDuration()}, kAllProjects);
   ASSERT_TRUE(none.ok()) << none.status();
   EXPECT_TRUE(none->more);
   std::int64_t left = Left(writer);
   // Where the machine is busy they may be over before the first transaction: then there are more.
   absl::Duration duration_max = absl::Milliseconds(5);
   while (left > 0) {
-    const auto swept = caps_.Sweep(kEpoch, {.now_us = kNowUs, .duration_max = duration_max});
+    const auto swept =
+        caps_.Sweep(kEpoch, {.now_us = kNowUs, .duration_max = duration_max}, kAllProjects);
     ASSERT_TRUE(swept.ok()) << swept.status();
     const std::int64_t before = std::exchange(left, Left(writer));
     ASSERT_LE(left, before);

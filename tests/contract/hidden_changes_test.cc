@@ -41,6 +41,8 @@ class HiddenChangesTest : public CapsStoreTest {
         {"find", traces_.Find(trial, projects, 1).status()},
         {"list", traces_.List(trial, projects, 0, 10).status()},
         {"delete a trace", traces_.Delete(kEpoch, trial, projects, 1).status()},
+        {"preview", caps_.Preview({.target = target}, projects).status()},
+        {"sweep", caps_.Sweep(kEpoch, {.target = target}, projects).status()},
         {"get caps", caps_.Get(target, projects).status()},
         {"set caps", caps_.Set(kEpoch, target, projects, {.trial_bytes = 1'000'000}, {}).status()},
         {"archive", caps_.Archive(kEpoch, trial, projects, true).status()},
@@ -71,6 +73,65 @@ TEST_F(HiddenChangesTest, ATrialOfAnotherProjectIsNotThereAndStaysAsItIs) {
   // What is left of it is told to those who could have deleted it.
   EXPECT_EQ(caps_.Delete(kEpoch, ById(), kOther).status(), NoSuchTrial(ById()));
   EXPECT_TRUE(caps_.Delete(kEpoch, ById(), kOwn).ok());
+}
+
+TEST_F(HiddenChangesTest, ATraceIsTakenOfWhoMayAddToItsTrialWhereverItLies) {
+  const std::int64_t number = Value(writer_.trial_id);
+  const struct {
+    const char* name;
+    TrialFilter trials;
+    bool takes;
+  } rows[] = {
+      {"its number", TrialFilter(kNone, {}, {number}), true},
+      {"its name", TrialFilter(kOther, {{"speech", "a"}, {"default", "t"}}, {}), true},
+      {"its project", kOwn, true},
+      {"another number", TrialFilter(kNone, {}, {number + 1}), false},
+      {"its name elsewhere", TrialFilter(kOther, {{"speech", "t"}}, {}), false},
+      {"another name beside it", TrialFilter(kNone, {{"default", "a"}, {"speech", "t"}}, {}),
+       false},
+  };
+  for (const auto& row : rows) {
+    for (const TrialSelector& trial : {ById(), ByName()}) {
+      SCOPED_TRACE(row.name);
+      const auto begun = traces_.Begin(kEpoch, trial, row.trials, header_);
+      EXPECT_EQ(begun.status(), row.takes ? absl::OkStatus() : NoSuchTrial(trial));
+    }
+  }
+}
+
+TEST_F(HiddenChangesTest, PreviewsTellOfTheirProjectsAloneAndNobodySweepsAllWithoutAll) {
+  ASSERT_TRUE(caps_.Set(kEpoch, {}, kAllProjects, {.trial_trace_bytes = 1}, {}).ok());
+  const auto traces = [&](const PreviewRequest& request, const ProjectFilter& projects) {
+    return caps_.Preview(request, projects)->removals.size();
+  };
+  for (const PreviewRequest& all : {PreviewRequest{}, PreviewRequest{.target = CapsTarget{}}}) {
+    EXPECT_EQ(traces(all, kOwn), 1u);
+    EXPECT_EQ(traces(all, kAllProjects), 1u);
+    EXPECT_EQ(traces(all, kOther), 0u);
+  }
+  const CapsTarget project{.project = "default"};
+  EXPECT_EQ(traces({.target = project}, kOwn), 1u);
+  EXPECT_EQ(traces({.target = project}, kOther), 0u);
+  for (const auto& target : {std::optional<CapsTarget>(), std::optional(CapsTarget{})}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(caps_.Sweep(kEpoch, {.target = target}, kOwn).status()));
+  }
+  EXPECT_TRUE(caps_.Sweep(kEpoch, {.target = project}, kOther)->removed.removals.empty());
+  EXPECT_EQ(traces_.List(ById(), kOwn, 0, 10)->byte_count, 2) << "nothing was swept";
+  EXPECT_EQ(caps_.Sweep(kEpoch, {.target = project}, kOwn)->removed.removals.size(), 1u);
+}
+
+TEST_F(HiddenChangesTest, APreviewCountsSamplesAndGivenUpTracesOfItsProjectsAlone) {
+  StoredTraceHeader left = header_;
+  left.name = "b.json";
+  ASSERT_TRUE(traces_.Begin(kEpoch, ById(), kOwn, left).ok());
+  Run("update stepwell.traces set changed_time = now() - interval '2 days' where state = 1");
+  EXPECT_EQ(caps_.Preview({}, kOwn)->removals.size(), 1u) << "nobody goes on with it";
+  EXPECT_EQ(caps_.Preview({}, kOther)->removals.size(), 0u);
+  AddSeries(writer_.trial_id, 2);
+  FillAndMerge(writer_, 2, 600);
+  SetCaps({}, {.trial_bytes = 1});
+  EXPECT_GT(caps_.Preview({}, kOwn)->sample_count, 0);
+  EXPECT_EQ(caps_.Preview({}, kOther)->sample_count, 0);
 }
 
 TEST_F(HiddenChangesTest, CapsOfAnotherProjectAreNotToldAndNoneIsMade) {

@@ -352,7 +352,7 @@ TEST_P(DamagedRingTest, AMasterStartsAndTheRingTurnsBesideAPageThatCannotBeRead)
   ASSERT_TRUE(
       caps.Set(kEpoch, {}, kAllProjects, {.raw_age_seconds = 86'400, .series_samples = 1}, {})
           .ok());
-  const auto swept = caps.Sweep(kEpoch, {.now_us = kNowUs + 5 * testing::kDayUs});
+  const auto swept = caps.Sweep(kEpoch, {.now_us = kNowUs + 5 * testing::kDayUs}, kAllProjects);
   ASSERT_TRUE(swept.ok()) << swept.status();
   // What the audit of the ledger cannot count there it says; the sweep went on beside it.
   if (!swept->failed.ok()) {

@@ -331,17 +331,19 @@ TEST_F(TraceStoreTest, APreviewTellsWhatTheNextSweepRemoves) {
   };
   // Of caps that are not set: as they would be, of their place alone, and nothing goes.
   const auto as_if = caps_.Preview(
-      {.target = Of(writer), .caps = Caps{.trial_trace_bytes = 3 * size}, .now_us = kNowUs});
+      {.target = Of(writer), .caps = Caps{.trial_trace_bytes = 3 * size}, .now_us = kNowUs},
+      kAllProjects);
   ASSERT_TRUE(as_if.ok()) << as_if.status();
   EXPECT_EQ(removals(as_if->removals),
             (decltype(removals({})){{Value(writer.trial_id), "trial_trace_bytes", 2, 2 * size}}));
-  const auto of_group = caps_.Preview({.target = Of(writer, "gpu"), .now_us = kNowUs});
+  const auto of_group =
+      caps_.Preview({.target = Of(writer, "gpu"), .now_us = kNowUs}, kAllProjects);
   ASSERT_TRUE(of_group.ok()) << of_group.status();
   EXPECT_TRUE(of_group->removals.empty());
   EXPECT_EQ(List("t").byte_count, 5 * size);
 
   SetCaps(Of(writer), {.trial_trace_bytes = 2 * size, .trace_age_seconds = 2 * 86'400});
-  const auto preview = caps_.Preview({.now_us = kNowUs});
+  const auto preview = caps_.Preview({.now_us = kNowUs}, kAllProjects);
   ASSERT_TRUE(preview.ok()) << preview.status();
   EXPECT_EQ(removals(preview->removals),
             (decltype(removals({})){{Value(writer.trial_id), "trace_age_seconds", 1, size},
@@ -349,7 +351,7 @@ TEST_F(TraceStoreTest, APreviewTellsWhatTheNextSweepRemoves) {
                                     {Value(other.trial_id), "abandoned", 1, size}}));
   const SweepResult swept = SweepAll();
   EXPECT_EQ(preview->removals, swept.removed.removals);
-  const auto again = caps_.Preview({.now_us = kNowUs});
+  const auto again = caps_.Preview({.now_us = kNowUs}, kAllProjects);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_TRUE(again->removals.empty());
   ExpectLedger();
@@ -372,7 +374,8 @@ TEST_F(TraceStoreTest, OneIsDeletedAndATrialTakesAllOfItsOwnAlong) {
     // A sweep clears beside it.
     std::thread sweeping([&] {
       PgCapsStore beside({.url = url_});
-      for (int i = 0; i < 20; ++i) EXPECT_TRUE(beside.Sweep(kEpoch, {.now_us = kNowUs}).ok());
+      for (int i = 0; i < 20; ++i)
+        EXPECT_TRUE(beside.Sweep(kEpoch, {.now_us = kNowUs}, kAllProjects).ok());
     });
     ASSERT_TRUE(traces_.Delete(kEpoch, {.external_id = "t"}, kAllProjects, 1).ok());
     sweeping.join();

@@ -72,10 +72,10 @@ class WatchedTraces final : public TraceStore {
  public:
   WatchedTraces(TraceStore& store, LookUps& seen) : store_(store), seen_(seen) {}
   absl::StatusOr<TraceRecord> Begin(std::int64_t owner_epoch, const TrialSelector& trial,
-                                    const ProjectFilter& projects,
+                                    const TrialFilter& trials,
                                     const StoredTraceHeader& header) override {
-    seen_.Note(projects);
-    return store_.Begin(owner_epoch, trial, projects, header);
+    seen_.Note(trials.projects());
+    return store_.Begin(owner_epoch, trial, trials, header);
   }
   absl::Status Append(std::int64_t owner_epoch, TraceRecord& trace,
                       std::string_view bytes) override {

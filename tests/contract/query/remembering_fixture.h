@@ -78,7 +78,7 @@ class RememberingTest : public QueryReadsTest {
 
   void Sweep() {
     for (bool more = true; more;) {
-      const auto swept = caps_.Sweep(kEpoch, {.now_us = kStartUs + 3 * kDayUs});
+      const auto swept = caps_.Sweep(kEpoch, {.now_us = kStartUs + 3 * kDayUs}, kAllProjects);
       ASSERT_TRUE(swept.ok() && swept->failed.ok()) << swept.status();
       more = swept->more;
     }

@@ -55,7 +55,8 @@ class VanishedRowsTest : public QueryReadsTest {
   void Sweep() {
     for (bool more = true; more;) {
       const auto swept =
-          caps_.Sweep(kEpoch, {.target = CapsTarget{.trial = TrialSelector{.external_id = "run"}}});
+          caps_.Sweep(kEpoch, {.target = CapsTarget{.trial = TrialSelector{.external_id = "run"}}},
+                      kAllProjects);
       ASSERT_TRUE(swept.ok()) << swept.status();
       ASSERT_TRUE(swept->failed.ok()) << swept->failed;
       more = swept->more;
@@ -168,7 +169,7 @@ TEST_F(VanishedRowsTest, ASweepOfAllTrialsFindsThemToo) {
   ASSERT_EQ(DropRow("metrics"), 10);
   EXPECT_EQ(Ask().samples_missing(), 0) << "bookkeeping does not look at rows";
   // Of the fixture's day: no age has passed.
-  ASSERT_TRUE(caps_.Sweep(kEpoch, {.now_us = kStartUs}).ok());
+  ASSERT_TRUE(caps_.Sweep(kEpoch, {.now_us = kStartUs}, kAllProjects).ok());
   EXPECT_EQ(Ask().samples_held(), 0);
   EXPECT_EQ(Ask().samples_missing(), 10);
 }

@@ -72,13 +72,15 @@ TEST(GrantsTest, SeveralAllowWhatAnyOfThemDoes) {
   EXPECT_EQ(Of({"read:*"}).ReadableProjects(), ProjectFilter(kAllProjects));
 }
 
-TEST(GrantsTest, WhereATrialLiesThatItIngests) {
-  EXPECT_EQ(Grants().IngestibleProjects(), ProjectFilter(std::vector<std::string>()));
-  EXPECT_EQ(Of({"read:vision"}).IngestibleProjects(), Grants().IngestibleProjects());
-  EXPECT_EQ(Of({"ingest:default/a/b", "write:speech", "read:vision"}).IngestibleProjects(),
-            ProjectFilter({"default", "speech"}));
-  for (const char* all : {"admin", "write:*", "ingest:id:7"}) {
-    EXPECT_EQ(Of({all}).IngestibleProjects(), ProjectFilter(kAllProjects)) << all;
+TEST(GrantsTest, TrialsThatItIngests) {
+  const ProjectFilter none = std::vector<std::string>();
+  EXPECT_EQ(Grants().IngestibleTrials(), none);
+  EXPECT_EQ(Of({"read:vision"}).IngestibleTrials(), none);
+  EXPECT_EQ(Of({"ingest:default/a/b", "write:speech", "read:vision"}).IngestibleTrials(),
+            TrialFilter(std::vector<std::string>{"speech"}, {{"default", "a/b"}}, {}));
+  EXPECT_EQ(Of({"ingest:id:7"}).IngestibleTrials(), TrialFilter(none, {}, {7}));
+  for (const char* all : {"admin", "write:*"}) {
+    EXPECT_EQ(Of({all}).IngestibleTrials(), TrialFilter(kAllProjects)) << all;
   }
 }
 

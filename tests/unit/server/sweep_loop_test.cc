@@ -24,8 +24,11 @@ class CountedCaps final : public CapsStore {
                                  const std::vector<std::string>&) override {
     return Unused();
   }
-  absl::StatusOr<CapRemovals> Preview(const PreviewRequest&) override { return Unused(); }
-  absl::StatusOr<SweepResult> Sweep(std::int64_t owner_epoch, const SweepRequest&) override {
+  absl::StatusOr<CapRemovals> Preview(const PreviewRequest&, const ProjectFilter&) override {
+    return Unused();
+  }
+  absl::StatusOr<SweepResult> Sweep(std::int64_t owner_epoch, const SweepRequest&,
+                                    const ProjectFilter&) override {
     EXPECT_EQ(inside_.exchange(true), false) << "two at once";
     SweepResult result;
     if (owner_epoch != epoch) {
@@ -71,7 +74,7 @@ class SweepLoopTest : public ::testing::Test {
     state_.BecomeOwner(5, false);
   }
   absl::StatusOr<Swept> SweepNow(SteadyTime deadline = SteadyTime::InfiniteFuture()) {
-    return loop_.SweepNow(std::nullopt, deadline, [] { return false; });
+    return loop_.SweepNow(std::nullopt, kAllProjects, deadline, [] { return false; });
   }
 
   CountedCaps store_;
@@ -111,10 +114,11 @@ TEST_F(SweepLoopTest, SaysWhatWentWhereTheTimeIsOver) {
   EXPECT_NE(swept.status().message().find("so far 1 samples went"), std::string::npos)
       << swept.status();
   EXPECT_EQ(loop_.removed_sample_count(), 1);
-  EXPECT_EQ(loop_.SweepNow(std::nullopt, SteadyTime::InfiniteFuture(), [] { return true; })
-                .status()
-                .code(),
-            absl::StatusCode::kCancelled);
+  EXPECT_EQ(
+      loop_.SweepNow(std::nullopt, kAllProjects, SteadyTime::InfiniteFuture(), [] { return true; })
+          .status()
+          .code(),
+      absl::StatusCode::kCancelled);
 }
 
 TEST_F(SweepLoopTest, StopsWhereACallComesNoFurther) {
