@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/agent/agent_log.h"
 #include "client/agent/file_descriptor.h"
+#include "client/agent/kept_tokens.h"
 #include "client/agent/link_note.h"
 #include "client/recorder/src/spool_format.h"
 
@@ -22,8 +23,9 @@ namespace {
 
 constexpr std::size_t kRandomLetters = 6;  // mkdtemp's
 // The lock last: until it is gone nobody takes it.
-constexpr const char* kOwnFiles[] = {kAgentLogOldFile, kAgentLogFile, kLinkNoteFile,
-                                     spool::kTraceFolder, spool::kAgentLockFile};
+constexpr const char* kOwnFiles[] = {kAgentLogOldFile,     kAgentLogFile,    kLinkNoteFile,
+                                     kKeptTokensFile,      kKeptTokensDraft, spool::kTraceFolder,
+                                     spool::kAgentLockFile};
 
 bool IsOwnFile(const std::string& name) {
   return std::find(std::begin(kOwnFiles), std::end(kOwnFiles), name) != std::end(kOwnFiles);

@@ -120,8 +120,7 @@ class ServedRoot {
     std::unique_ptr<RankWriter> writer;
   };
   ServeContext ContextFor(const std::string& server);
-  static TrialTokens::Options TokenOptions(const AgentOptions& options, bool is_another_users,
-                                           std::function<void()> on_change);
+  TrialTokens::Options TokenOptions(std::function<void()> on_change) const;
   // Null: the process is not sampled.
   const SensorSelection* SelectionFor(const Rank& rank) const;
   // All who came are served, and who comes says so itself.

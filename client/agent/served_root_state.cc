@@ -3,21 +3,36 @@
 #include <cstdlib>
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "client/agent/kept_tokens.h"
 
 namespace stepwell::agent {
 
 // Of what the agent was started with. In another user's root it goes to the agent's own master alone, for his files
 // may name a master of his.
-TrialTokens::Options ServedRoot::TokenOptions(const AgentOptions& options, bool is_another_users,
-                                              std::function<void()> on_change) {
+TrialTokens::Options ServedRoot::TokenOptions(std::function<void()> on_change) const {
   TrialTokens::Options tokens;
+  const std::shared_ptr<TlsReload>& tls = options_.tls;
   const char* own = std::getenv("STEPWELL_TOKEN");
-  if (options.tls != nullptr && own != nullptr) tokens.own_token = own;
-  tokens.has_certificate = options.tls != nullptr && !options.tls->Current()->cert_pem.empty();
-  tokens.shows_own = [is_another_users, server = options.server](const std::string& to) {
-    return !is_another_users || to == server;
-  };
+  if (tls != nullptr && own != nullptr) tokens.own_token = own;
+  tokens.has_certificate = tls != nullptr && !tls->Current()->cert_pem.empty();
+  tokens.shows_own = [is_another_users = owner_.has_value(), server = options_.server](
+                         const std::string& to) { return !is_another_users || to == server; };
   tokens.on_change = std::move(on_change);
+  if (tls == nullptr || options_.upload) return tokens;
+  const int directory = format_directory_.get();
+  const ActAs acting(owner_);
+  tokens.kept = ReadKeptTokens(directory, clock_.Now());
+  tokens.keep = [directory, owner = owner_](const std::vector<KeptToken>& kept) {
+    const ActAs writing(owner);
+    const absl::Status written = WriteKeptTokens(directory, kept);
+    // Its agent alone has them then.
+    if (!written.ok()) log::Debug("tokens_not_kept", {{"why", std::string(written.message())}});
+  };
   return tokens;
 }
 

@@ -70,6 +70,10 @@ void TokenRenewal::OnFailed(const absl::Status& why, const std::string& shown, a
   fetch_at_ = now + (is_soon ? backoff_.NextDelay() : kRefusedWait);
 }
 
+void TokenRenewal::TrySoon(absl::Duration now) {
+  fetch_at_ = std::min(fetch_at_, now + kFetchIntervalMin);
+}
+
 void TokenRenewal::OnRejected(const std::string& text, absl::Duration now) {
   // Many writers show one token, and say the same.
   if (text.empty() || text != text_ || is_refused_) return;

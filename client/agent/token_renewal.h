@@ -31,6 +31,8 @@ class TokenRenewal {
   void OnFetched(std::string text, absl::Duration lives, absl::Duration asked, double chance);
   // The fetch failed that was asked with `shown`.
   void OnFailed(const absl::Status& why, const std::string& shown, absl::Duration now);
+  // There is something else to fetch with than what was refused: it is due soon.
+  void TrySoon(absl::Duration now);
   // A master refused it: another one is fetched soon, and it is shown no more, unless there is nothing else to show.
   void OnRejected(const std::string& text, absl::Duration now);
   // What the first one was fetched with ends soon itself: from now on one that is refused is shown on.

@@ -6,7 +6,6 @@
 #include <cstdint>
 
 #include "absl/random/distributions.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -20,8 +19,8 @@ namespace {
 // The thread's own time, whatever a core or a master says.
 constexpr absl::Duration kLookIntervalMin = absl::Microseconds(100);
 constexpr absl::Duration kTellInterval = absl::Minutes(1);
-// Ours have 86 bytes.
-constexpr std::size_t kTextBytesMax = 512;
+// Of one trial: of so many runs on this machine the newest.
+constexpr std::size_t kBroughtMax = 8;
 
 v1::TrialRef RefOf(const std::string& project, const std::string& trial) {
   v1::TrialRef ref;
@@ -44,9 +43,7 @@ absl::Duration LifeOf(const v1::Token& token) {
 
 // A master that lies, too, is shown nothing that a header cannot carry, and not asked without end.
 absl::Status CheckFetched(const v1::FetchIngestTokenResponse& response_untrusted) {
-  const std::string& text = response_untrusted.text();
-  if (text.empty() || text.size() > kTextBytesMax ||
-      !std::all_of(text.begin(), text.end(), absl::ascii_isgraph)) {
+  if (!IsTokenText(response_untrusted.text())) {
     return absl::InvalidArgumentError("what the master sent is no token");
   }
   if (LifeOf(response_untrusted.token()) <= absl::ZeroDuration()) {
@@ -64,20 +61,22 @@ absl::Status WithoutText(const absl::Status& status, const std::string& text) {
 }  // namespace
 
 TrialTokens::TrialTokens(Options options, std::unique_ptr<TokenCalls> calls, const Clock& clock)
-    : options_(std::move(options)), calls_(std::move(calls)), clock_(clock) {}
+    : options_(std::move(options)),
+      calls_(std::move(calls)),
+      clock_(clock),
+      kept_(options_.kept),
+      unclaimed_(options_.kept) {}
 
 std::shared_ptr<TrialToken> TrialTokens::For(const std::string& server, const std::string& project,
                                              const std::string& trial, const std::string& brought) {
   if (calls_ == nullptr) return nullptr;
-  const bool has_own = !options_.own_token.empty() && options_.shows_own(server);
-  if (!has_own && !options_.has_certificate && brought.empty()) return nullptr;
+  if (!HasOwn(server) && !options_.has_certificate && brought.empty()) return nullptr;
   const absl::MutexLock lock(&mu_);
   if (is_stopping_) return nullptr;
   has_news_ = true;
   const auto known = entries_.find({server, project, trial});
   if (known != entries_.end()) {
-    // The newest is good for longest.
-    if (!brought.empty()) known->second.brought = brought;
+    AddBroughtLocked(known->first, known->second, brought);
     return known->second.token;
   }
   if (entries_.size() >= kTrialsMax) {
@@ -86,8 +85,9 @@ std::shared_ptr<TrialToken> TrialTokens::For(const std::string& server, const st
     if (entries_.size() >= kTrialsMax) return nullptr;
   }
   auto token = std::make_shared<TrialToken>();
-  entries_.emplace(Key{server, project, trial},
-                   Entry{token, TokenRenewal(clock_.Monotonic()), brought});
+  const auto added =
+      entries_.emplace(Key{server, project, trial}, Entry{token, TokenRenewal(clock_.Monotonic())});
+  AddBroughtLocked(added.first->first, added.first->second, brought);
   if (!is_started_) {
     is_started_ = true;
     worker_ = Worker("agent-tokens", [this] { Run(); });
@@ -95,14 +95,52 @@ std::shared_ptr<TrialToken> TrialTokens::For(const std::string& server, const st
   return token;
 }
 
-std::string TrialTokens::OwnFor(const std::string& server) const {
-  if (options_.own_token.empty() || !options_.shows_own(server)) return "";
-  const absl::MutexLock lock(&mu_);
+void TrialTokens::AddBroughtLocked(const Key& key, Entry& entry, const std::string& brought) {
+  if (brought.empty()) return;
+  const bool is_own = brought == options_.own_token;
+  entry.is_of_own = entry.is_of_own || is_own;
+  is_own_brief_ = is_own_brief_ || is_own;
+  const auto add = [&entry](const std::string& text) {
+    auto& all = entry.brought;
+    if (std::find(all.begin(), all.end(), text) != all.end()) return;
+    // The newest is good for longest.
+    all.insert(all.begin(), text);
+    if (all.size() > kBroughtMax) all.pop_back();
+  };
+  add(brought);
+  std::erase_if(unclaimed_, [&](const KeptToken& each) {
+    if (Key{each.server, each.project, each.trial} != key) return false;
+    add(each.text);
+    return true;
+  });
+}
+
+std::string TrialTokens::OwnForLocked(const std::string& server) const {
+  if (!HasOwn(server)) return "";
   for (const auto& [key, entry] : entries_) {
-    if (std::get<0>(key) != server || !entry.renews_own) continue;
+    if (std::get<0>(key) != server || !entry.renews_own()) continue;
     if (std::string newest = entry.token->shown().text; !newest.empty()) return newest;
   }
   return options_.own_token;
+}
+
+std::string TrialTokens::OwnFor(const std::string& server) const {
+  const absl::MutexLock lock(&mu_);
+  return OwnForLocked(server);
+}
+
+std::string TrialTokens::StreamFor(const std::string& server) const {
+  const absl::MutexLock lock(&mu_);
+  std::string own = OwnForLocked(server);
+  // A certificate is looked at where no token is shown.
+  const bool is_good =
+      own.empty() ? options_.has_certificate : own != options_.own_token || !is_own_brief_;
+  if (is_good) return own;
+  for (const auto& [key, entry] : entries_) {
+    if (std::get<0>(key) != server) continue;
+    if (std::string text = entry.token->shown().text; !text.empty()) return text;
+  }
+  return own;
 }
 
 std::string TrialTokens::ShownFor(const std::string& server, const v1::TrialRef& trial) const {
@@ -180,6 +218,28 @@ bool TrialTokens::LookAroundLocked(absl::Duration now) {
   return changed;
 }
 
+std::vector<KeptToken> TrialTokens::KeptLocked() const {
+  std::vector<KeptToken> kept = unclaimed_;
+  for (const auto& [key, entry] : entries_) {
+    std::string text = entry.is_kept ? entry.token->shown().text : "";
+    if (text.empty()) continue;
+    const auto& [server, project, trial] = key;
+    kept.push_back({server, project, trial, std::move(text), entry.ends});
+  }
+  return kept;
+}
+
+void TrialTokens::KeepNews() {
+  std::vector<KeptToken> kept;
+  {
+    const absl::MutexLock lock(&mu_);
+    kept = KeptLocked();
+  }
+  if (kept == kept_) return;
+  options_.keep(kept);
+  kept_ = std::move(kept);
+}
+
 absl::Duration TrialTokens::FetchTimeLocked(const Key& key, const Entry& entry,
                                             absl::Duration now) const {
   const absl::Duration paused = pauses_.Until(std::get<0>(key));
@@ -197,7 +257,7 @@ std::optional<TrialTokens::Due> TrialTokens::FindDueLocked(absl::Duration now) c
     const absl::Duration since = FetchTimeLocked(key, entry, now);
     if (since > now || since >= first) continue;
     first = since;
-    due = Due{key, entry.renewal.Shown(now), entry.brought};
+    due = Due{key, entry.renewal.Shown(now), entry.brought.empty() ? "" : entry.brought.front()};
   }
   return due;
 }
@@ -215,6 +275,7 @@ void TrialTokens::FetchNext() {
   if (!due) return;
   const absl::Duration asked = clock_.Monotonic();
   Take(*due, asked, Ask(*due));
+  KeepNews();
 }
 
 absl::StatusOr<v1::FetchIngestTokenResponse> TrialTokens::Ask(const Due& due) {
@@ -242,9 +303,13 @@ void TrialTokens::Take(const Due& due, absl::Duration asked,
     if (response.ok()) {
       const absl::Duration lives = LifeOf(response->token());
       const bool begins_family = due.shown.empty() && response->renews();
-      const bool is_with_own = due.brought.empty() || due.brought == options_.own_token;
-      entry.renews_own = entry.renews_own || (begins_family && is_with_own);
-      if (begins_family || entry.renews_own) entry.renewal.SetOnlyOne();
+      if (due.shown.empty()) {
+        entry.is_of_fetched = begins_family;
+        entry.is_kept = begins_family && !due.brought.empty();
+        entry.is_of_own = entry.is_of_own || due.brought.empty();
+      }
+      entry.ends = clock_.Now() + lives;
+      if (begins_family) entry.renewal.SetOnlyOne();
       entry.is_told = entry.is_own_told = false;
       entry.renewal.OnFetched(response->text(), lives, asked, absl::Uniform(chance_, 0.0, 1.0));
       log::Debug("token_fetched", {{"server", std::get<0>(due.key)},
@@ -253,13 +318,26 @@ void TrialTokens::Take(const Due& due, absl::Duration asked,
                                    {"seconds", absl::ToInt64Seconds(lives)}});
     } else {
       entry.renewal.OnFailed(response.status(), due.shown, now);
-      // It has ended, as one of an older process does: the agent's own from here on.
-      if (due.shown.empty() && absl::IsUnauthenticated(response.status())) entry.brought.clear();
-      TellFailureLocked(due, entry, response.status());
+      if (!TryOtherWayLocked(due, response.status(), entry, now)) {
+        TellFailureLocked(due, entry, response.status());
+      }
     }
     entry.token->Set(entry.renewal.Shown(now));
   }
   options_.on_change();
+}
+
+bool TrialTokens::TryOtherWayLocked(const Due& due, const absl::Status& why, Entry& entry,
+                                    absl::Duration now) {
+  const bool is_over = absl::IsUnauthenticated(why);
+  if (!due.shown.empty() || due.brought.empty()) return false;
+  if (!is_over && !absl::IsPermissionDenied(why)) return false;
+  const bool has_own = HasOwn(std::get<0>(due.key)) && due.brought != options_.own_token;
+  const bool has_other = entry.brought.size() > 1 || has_own || options_.has_certificate;
+  // It has ended, as one of an older process does, or is not of this trial. The last one is kept where that may pass.
+  if (is_over || has_other) std::erase(entry.brought, due.brought);
+  if (has_other) entry.renewal.TrySoon(now);
+  return has_other;
 }
 
 void TrialTokens::TellFailureLocked(const Due& due, Entry& entry, const absl::Status& why) {

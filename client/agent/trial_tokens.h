@@ -1,7 +1,7 @@
 // TrialTokens: the short-lived tokens that an agent fetches, one for each trial and master, with what it was started with,
 // and renews. It stands between the writers of a root, which show what is there now, and TokenRenewal, which decides when.
 // Nobody waits for it: until a token is there, and where none is to be had, the agent's own is shown. Texts are in memory
-// alone. Thread-safe; one thread, "agent-tokens", from the first wish on.
+// alone, but for what came of one that a writer brought: that is given to who keeps it (kept_tokens). Thread-safe; one thread, "agent-tokens", from the first wish on.
 //
 //   TrialTokens tokens({.own_token = text, .on_change = wake}, MakeTokenCalls(tls), clock);
 //   const auto token = tokens.For("master:7817", "vision", "run-7");   // a writer's, as long as it is served
@@ -22,6 +22,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/worker.h"
+#include "client/agent/kept_tokens.h"
 #include "client/agent/master_pauses.h"
 #include "client/agent/token_calls.h"
 #include "client/agent/token_renewal.h"
@@ -42,6 +43,10 @@ class TrialTokens {
     };
     // Another one is to be shown; called on the thread, must not block.
     std::function<void()> on_change = [] {};
+    // What an agent of before kept.
+    std::vector<KeptToken> kept = {};
+    // All that came of what writers brought, when it changed; called on the thread, may block.
+    std::function<void(const std::vector<KeptToken>&)> keep = [](const std::vector<KeptToken>&) {};
     // What was refused, or let go of, is seen so often.
     absl::Duration look_interval = absl::Seconds(1);
   };
@@ -61,6 +66,9 @@ class TrialTokens {
   // What the agent shows to `server` for itself: its own token; where that is such a short-lived one itself, the newest that took
   // its place. Empty = none.
   std::string OwnFor(const std::string& server) const ABSL_LOCKS_EXCLUDED(mu_);
+  // What a stream shows to `server`, whose writers show what is theirs: as OwnFor; where there is none, or it is one that a
+  // training was given for a while, any that lives.
+  std::string StreamFor(const std::string& server) const ABSL_LOCKS_EXCLUDED(mu_);
   // What is shown for an upload to a trial: its token, where one lives, also of a trial that is over; else the agent's own.
   std::string ShownFor(const std::string& server, const v1::TrialRef& trial) const
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -75,10 +83,16 @@ class TrialTokens {
   struct Entry {
     std::shared_ptr<TrialToken> token;  // and whoever shows it
     TokenRenewal renewal;
-    std::string brought = {};  // as For
-    bool renews_own = false;   // what it was first fetched with was fetched as well
+    // As For, the next one first: several runs of one trial bring each its own, and one that ended may be among them.
+    std::vector<std::string> brought = {};
+    bool is_of_fetched = false;  // what it was first fetched with was fetched as well
+    bool is_of_own = false;      // that was the agent's own, or its writers bring the agent's own
+    bool is_kept = false;        // it came of what a writer brought
+    absl::Time ends = absl::InfinitePast();
     bool is_told = false;      // why none was to be had
     bool is_own_told = false;  // that the agent's own is refused
+    // It takes the place of the agent's own.
+    bool renews_own() const { return is_of_fetched && is_of_own; }
   };
   struct Due {
     Key key;
@@ -87,8 +101,19 @@ class TrialTokens {
   };
   // It is kept from ending: somebody shows it, or it took the place of the agent's own.
   static bool IsRenewed(const Entry& entry) {
-    return entry.renews_own || entry.token.use_count() > 1;
+    return entry.renews_own() || entry.token.use_count() > 1;
   }
+  bool HasOwn(const std::string& server) const {
+    return !options_.own_token.empty() && options_.shows_own(server);
+  }
+  std::string OwnForLocked(const std::string& server) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void AddBroughtLocked(const Key& key, Entry& entry, const std::string& brought)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What was brought is refused, and there is something else to fetch with: that is next.
+  bool TryOtherWayLocked(const Due& due, const absl::Status& why, Entry& entry, absl::Duration now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<KeptToken> KeptLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void KeepNews() ABSL_LOCKS_EXCLUDED(mu_);
   void Run() ABSL_LOCKS_EXCLUDED(mu_);
   // False: it is over.
   bool AwaitDue() ABSL_LOCKS_EXCLUDED(mu_);
@@ -109,11 +134,16 @@ class TrialTokens {
   const Options options_;
   const std::unique_ptr<TokenCalls> calls_;
   const Clock& clock_;
+  std::vector<KeptToken> kept_;                              // as it was kept last; the thread's
   absl::BitGen chance_;                                      // the thread's
   absl::Duration failure_told_ = -absl::InfiniteDuration();  // the thread's
 
   mutable absl::Mutex mu_;
   std::map<Key, Entry> entries_ ABSL_GUARDED_BY(mu_);
+  // What an agent of before kept, until somebody brings the same trial's.
+  std::vector<KeptToken> unclaimed_ ABSL_GUARDED_BY(mu_);
+  // A writer brought the agent's own: that ends soon.
+  bool is_own_brief_ ABSL_GUARDED_BY(mu_) = false;
   MasterPauses pauses_ ABSL_GUARDED_BY(mu_);
   bool has_news_ ABSL_GUARDED_BY(mu_) = false;
   bool is_stopping_ ABSL_GUARDED_BY(mu_) = false;

@@ -123,8 +123,8 @@ void TakeTokenOfTrial(const recorder::ProgramSurroundings& around, RunVariables&
   RunToken token = FetchRunToken(around, variables);
   if (!token.text.empty()) {
     variables["STEPWELL_TOKEN"] = token.text;
-    // Its agent may be there already, and have another.
-    variables["STEPWELL_TRIAL_TOKEN"] = std::move(token.text);
+    // Its agent may be there already, and have another; the program may name another trial, and a run within it others still.
+    variables["STEPWELL_TRIAL_TOKEN"] = absl::StrCat(token.text, " ", token.trial);
   }
   if (!token.remark.empty() && !IsQuiet()) {
     streams.err << "stepwell run: " << Printable(token.remark) << "\n";

@@ -37,6 +37,11 @@ constexpr char kKept[] = "STEPWELL_TOKEN goes to the program as it is";
 // What the asking process says: one of these, and a text.
 enum class Said : char { kToken = 'T', kNone = 'N', kRemark = 'R' };
 
+std::string NameOf(const v1::TrialRef& trial) {
+  return trial.trial_id() != 0 ? absl::StrCat("id:", trial.trial_id())
+                               : absl::StrCat(trial.project(), "/", trial.external_id());
+}
+
 std::string Word(Said said, absl::string_view text) {
   return absl::StrCat(std::string(1, static_cast<char>(said)), text);
 }
@@ -162,6 +167,7 @@ RunToken FetchRunToken(const recorder::ProgramSurroundings& around, const RunVar
   switch (kind) {
     case Said::kToken:
       token.text = text;
+      token.trial = NameOf(wish->request.trial());
       break;
     case Said::kNone:
       break;

@@ -18,7 +18,9 @@
 namespace stepwell::cli {
 
 struct RunToken {
-  std::string text;    // empty: none, the training has what it would have
+  std::string text;  // empty: none, the training has what it would have
+  std::string
+      trial;  // whose, as STEPWELL_TRIAL_TOKEN names it behind the text: PROJECT/TRIAL, or id:7
   std::string remark;  // why none, for people; empty where there is nothing to say
 };
 

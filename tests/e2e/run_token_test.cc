@@ -1,6 +1,7 @@
 // `stepwell run` and the token of its trial: what the training has in place of a wide one, that its agent renews it, also one
 // that was there before for another trial, and that a training starts whatever becomes of it.
 #include <gmock/gmock.h>
+#include <signal.h>
 
 #include "absl/strings/match.h"
 #include "tests/e2e/token_stand.h"
@@ -46,7 +47,7 @@ TEST_F(RunTokenTest, ATrainingHasATokenOfItsTrialAloneInPlaceOfAWideOne) {
   const std::string said = Tokens({"--trial", "narrow"}, wide);
   ASSERT_TRUE(absl::StartsWith(said, "has stepwell_")) << said;
   const std::string text = said.substr(4, kTextBytes);
-  EXPECT_EQ(said, absl::StrCat("has ", text, " ", text, "\n")) << "and not a word";
+  EXPECT_EQ(said, absl::StrCat("has ", text, " ", text, " default/narrow\n")) << "and not a word";
   EXPECT_NE(text, wide);
   Command({"token", "list", "--fetched"}, token_);
   EXPECT_THAT(said_, HasSubstr("ingest:default/narrow"));
@@ -168,6 +169,9 @@ class RunTrainingsTokenTest : public RunTokenTest {
                     {"STEPWELL_TOKEN", wide}},
                    scratch_ / ("training-" + trial));
   }
+  int TokensFetched(const std::string& trial) const {
+    return master_->CountInLog(absl::StrCat("grants=ingest:default/", trial));
+  }
   int AgentsStarted() {
     Run({"/usr/bin/grep", "-c", "agent_started", scratch_ / "spool/f1/agent.log"});
     return std::atoi(said_.c_str());
@@ -233,6 +237,47 @@ TEST_F(RunTrainingsTokenTest, TheirAgentRenewsThemAlsoOneOfAnotherTrial) {
   for (const char* trial : {"first", "second", "third"}) {
     EXPECT_GE(master_->CountInLog(absl::StrCat("grants=ingest:default/", trial)), 3) << trial;
   }
+  EXPECT_EQ(
+      Run({"/usr/bin/grep", "-r", "-a", "-F", wide, scratch_ / "spool", scratch_ / "master.log"}),
+      "exit 1")
+      << said_;
+}
+
+// Long enough for an agent to begin anew while one lives.
+class RestartedAgentTokenTest : public RunTrainingsTokenTest {
+ protected:
+  Words Flags() const override {
+    Words flags = TokenTest::Flags();
+    flags.insert(flags.end(), {"--fetched-token-max", "10s"});
+    return flags;
+  }
+  pid_t AgentsPid() {
+    Run({"/usr/bin/pgrep", "-o", "-f", absl::StrCat("stepwell agent .*", scratch_ / "spool")});
+    return std::atoi(said_.c_str());
+  }
+};
+
+// It has what the training has, which is over, and what the agent before it kept.
+TEST_F(RestartedAgentTokenTest, OneThatBeginsAfterTheFirstTokensEndGoesOnWithTheNewest) {
+  const std::string wide = Made("write:default");
+  ChildProcess training;
+  Train(training, "long", wide, 1500);
+  ASSERT_TRUE(Eventually([&] { return TokensFetched("long") >= 1; }, absl::Seconds(30)));
+  absl::SleepFor(absl::Seconds(11));
+  const int fetched = TokensFetched("long");
+  ASSERT_TRUE(Eventually([&] { return TokensFetched("long") > fetched; }, absl::Seconds(30)));
+  absl::SleepFor(absl::Milliseconds(500));
+  const pid_t before = AgentsPid();
+  ASSERT_GT(before, 0);
+  ASSERT_EQ(kill(before, SIGKILL), 0);
+  EXPECT_EQ(training.Wait(absl::Seconds(120)), "exit 0");
+  EXPECT_EQ(AgentsStarted(), 2);
+  EXPECT_NE(AgentsPid(), before);
+  ExpectWhole("long", 1500);
+  // In the file of its user alone; what may do more is in none.
+  EXPECT_EQ(Run({"/usr/bin/find", scratch_ / "spool", "-name", "tokens.json", "-perm", "600"}),
+            "exit 0");
+  EXPECT_THAT(said_, HasSubstr("/f1/tokens.json"));
   EXPECT_EQ(
       Run({"/usr/bin/grep", "-r", "-a", "-F", wide, scratch_ / "spool", scratch_ / "master.log"}),
       "exit 1")

@@ -1,10 +1,11 @@
-// HostileNotes: any bytes as the notes that lie in a spool: of a trace that is to be uploaded, which trainings write as well, and of
-// masters that cannot be reached. What is taken keeps its bounds, and means the same when it is written again. Header
+// HostileNotes: any bytes as the notes that lie in a spool: of a trace that is to be uploaded, which trainings write as well, of
+// masters that cannot be reached, and of tokens that an agent keeps. What is taken keeps its bounds, and means the same when it is written again. Header
 // only; confined to one thread.
 #pragma once
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "base/check.h"
 #include "base/utf8.h"
 #include "client/agent/file_descriptor.h"
+#include "client/agent/kept_tokens.h"
 #include "client/agent/link_note.h"
 #include "client/agent/trace_job.h"
 #include "tests/fuzz/hostile_bytes.h"
@@ -19,8 +21,8 @@
 namespace stepwell::testing {
 
 // The first byte of an input, in seeds a digit.
-enum class HostileNotesKind : std::uint8_t { kJob, kDeepJob, kLinks };
-inline constexpr std::uint8_t kHostileNotesKinds = 3;
+enum class HostileNotesKind : std::uint8_t { kJob, kDeepJob, kLinks, kTokens };
+inline constexpr std::uint8_t kHostileNotesKinds = 4;
 // An agent reads no more of one.
 inline constexpr std::size_t kHostileNoteBytesMax = 512 << 10;
 
@@ -72,6 +74,22 @@ inline void ReadHostileLinks(std::string_view bytes) {
   STEPWELL_CHECK(agent::ReadLinkNote(directory->get()) == facts);
 }
 
+inline void ReadHostileTokens(std::string_view bytes) {
+  static const HostileFolder folder;
+  folder.Write(agent::kKeptTokensFile, bytes);
+  const auto directory = agent::OpenAt(AT_FDCWD, folder.path().string(), O_RDONLY | O_DIRECTORY);
+  STEPWELL_CHECK(directory.ok());
+  const auto tokens = agent::ReadKeptTokens(directory->get(), absl::UnixEpoch());
+  for (const agent::KeptToken& each : tokens) {
+    STEPWELL_CHECK(agent::IsTokenText(each.text) && each.ends > absl::UnixEpoch());
+  }
+  STEPWELL_CHECK(agent::WriteKeptTokens(directory->get(), tokens).ok());
+  const auto again = agent::ReadKeptTokens(directory->get(), absl::UnixEpoch());
+  // Written with every name, they may take more than was read.
+  STEPWELL_CHECK(again.size() <= tokens.size());
+  STEPWELL_CHECK(std::equal(again.begin(), again.end(), tokens.begin()));
+}
+
 inline void ReadHostileNotes(std::string_view bytes) {
   HostileBytes input(bytes);
   switch (HostileNotesKind{
@@ -82,6 +100,8 @@ inline void ReadHostileNotes(std::string_view bytes) {
       return ReadHostileDeepJob(input);
     case HostileNotesKind::kLinks:
       return ReadHostileLinks(input.rest());
+    case HostileNotesKind::kTokens:
+      return ReadHostileTokens(input.rest());
   }
 }
 

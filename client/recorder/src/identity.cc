@@ -58,14 +58,24 @@ void TakeIfEmpty(std::string& wish, const std::string& found) {
   if (wish.empty()) wish = found;
 }
 
-// Of the trial that the environment names, and of no other. Not STEPWELL_TOKEN: that opens a master to everybody who has it,
-// and this is written down.
+// "TOKEN PROJECT/TRIAL", or "TOKEN id:7": of that trial, and of no other that somebody names meanwhile. Without a name it is that
+// of the trial that the environment names. Not STEPWELL_TOKEN: that opens a master to everybody who has it, and this is written down.
 void TakeTokenOfTrial(Identity& wishes, const Environment& environment) {
-  std::string project = ReadVariable(environment, "STEPWELL_PROJECT");
-  TakeIfEmpty(project, "default");
-  if (!wishes.token.empty() || wishes.project != project) return;
-  if (wishes.trial != ReadVariable(environment, "STEPWELL_TRIAL")) return;
-  wishes.token = ReadVariable(environment, "STEPWELL_TRIAL_TOKEN");
+  std::string token = ReadVariable(environment, "STEPWELL_TRIAL_TOKEN");
+  if (!wishes.token.empty() || token.empty()) return;
+  const std::string named = wishes.project + "/" + wishes.trial;
+  const std::size_t space = token.find(' ');
+  if (space != std::string::npos) {
+    const std::string whose = token.substr(space + 1);
+    const bool is_number = whose.rfind("id:", 0) == 0;
+    if (whose != (is_number ? wishes.trial : named)) return;
+    token.resize(space);
+  } else {
+    std::string project = ReadVariable(environment, "STEPWELL_PROJECT");
+    TakeIfEmpty(project, "default");
+    if (named != project + "/" + ReadVariable(environment, "STEPWELL_TRIAL")) return;
+  }
+  wishes.token = std::move(token);
   wishes.renews_token = !wishes.token.empty();
 }
 

@@ -168,6 +168,122 @@ TEST_F(TrialTokensTest, WhereTheAgentsOwnIsWhatAWriterBringsItIsRenewedAsLongAsT
   EXPECT_EQ(tokens_->OwnFor(kServer), "text-2");
 }
 
+// Two runs of one trial: the agent began with the token of the one, and the other's is there first, or the newest.
+TEST_F(TrialTokensTest, OfSeveralRunsOfATrialTheAgentsOwnIsRenewedWhicheverFetchesTheNext) {
+  Renew();
+  for (const bool is_own_first : {true, false}) {
+    SCOPED_TRACE(is_own_first);
+    Make({.own_token = "its"});
+    const std::size_t before = asked().size();
+    if (is_own_first) Answer(absl::UnavailableError("come again"));
+    auto token = tokens_->For(kServer, "vision", "run", is_own_first ? "its" : "other");
+    ASSERT_TRUE(AskedTimes(before + 1));
+    tokens_->For(kServer, "vision", "run", is_own_first ? "other" : "its");
+    Advance(absl::Seconds(2));
+    ASSERT_TRUE(Becomes([&] { return token->shown().text == "text-1"; }));
+    EXPECT_EQ(asked().back().with, "other");
+    EXPECT_EQ(tokens_->OwnFor(kServer), "text-1");
+    token.reset();
+    Advance(absl::Minutes(37));
+    EXPECT_EQ(tokens_->OwnFor(kServer), "text-2") << "as long as the agent is";
+  }
+}
+
+// As the writers of older runs bring them, which an agent finds in any order.
+TEST_F(TrialTokensTest, OneThatEndedOrIsAnotherTrialsTakesNoOthersPlace) {
+  Make({});
+  Answer(absl::UnavailableError("come again"));
+  Answer(absl::UnauthenticatedError("ended"));
+  Answer(absl::PermissionDeniedError("of another trial"));
+  const auto token = tokens_->For(kServer, "vision", "run", "good");
+  ASSERT_TRUE(AskedTimes(1));
+  tokens_->For(kServer, "vision", "run", "foreign");
+  tokens_->For(kServer, "vision", "run", "ended");
+  for (int i = 0; i < 5; ++i) Advance(absl::Seconds(1));
+  ASSERT_THAT(asked(), SizeIs(4)) << "not in five minutes";
+  EXPECT_EQ(asked()[1].with, "ended");
+  EXPECT_EQ(asked()[2].with, "foreign");
+  EXPECT_EQ(asked()[3].with, "good");
+  EXPECT_EQ(token->shown().text, "text-1");
+}
+
+TEST_F(TrialTokensTest, WhatIsOfAnotherTrialGivesWayToTheAgentsOwn) {
+  Answer(absl::PermissionDeniedError("of another trial"));
+  const auto token = tokens_->For(kServer, "vision", "run", "foreign");
+  ASSERT_TRUE(AskedTimes(1));
+  Advance(absl::Seconds(1));
+  ASSERT_TRUE(Becomes([&] { return token->shown().text == "text-1"; }));
+  EXPECT_EQ(asked().back().with, "own");
+}
+
+// A stream carries the writers of all trials, and they show what is theirs.
+TEST_F(TrialTokensTest, AStreamShowsWhatLivesWhereTheAgentsOwnEndsSoonOrIsNone) {
+  Then(absl::UnauthenticatedError("ended"));
+  Make({.own_token = "its"});
+  const auto of_run = tokens_->For(kServer, "vision", "run", "its");
+  ASSERT_TRUE(AskedTimes(1));
+  Settle();
+  EXPECT_EQ(tokens_->StreamFor(kServer), "its") << "there is nothing else";
+  Then(absl::OkStatus());
+  // The next agent of the same.
+  const auto other = tokens_->For(kServer, "vision", "other", "brought");
+  ASSERT_TRUE(Becomes([&] { return !other->shown().text.empty(); }));
+  EXPECT_EQ(tokens_->StreamFor("another:7817"), "its");
+  EXPECT_EQ(tokens_->StreamFor(kServer), other->shown().text);
+
+  Make({});
+  const auto alone = tokens_->For(kServer, "vision", "run", "brought");
+  ASSERT_TRUE(Becomes([&] { return !alone->shown().text.empty(); }));
+  EXPECT_EQ(tokens_->StreamFor(kServer), alone->shown().text);
+  EXPECT_EQ(tokens_->OwnFor(kServer), "") << "uploads of other trials show none";
+
+  Make({.has_certificate = true});
+  const auto certified = tokens_->For(kServer, "vision", "run", "brought");
+  ASSERT_TRUE(Becomes([&] { return !certified->shown().text.empty(); }));
+  EXPECT_EQ(tokens_->StreamFor(kServer), "") << "a token would count instead of the certificate";
+
+  Make({.own_token = "wide"});
+  const auto beside = tokens_->For(kServer, "vision", "run", "brought");
+  ASSERT_TRUE(Becomes([&] { return !beside->shown().text.empty(); }));
+  EXPECT_EQ(tokens_->StreamFor(kServer), "wide");
+}
+
+// The first one is over when the next agent begins.
+TEST_F(TrialTokensTest, WhatCameOfAWritersIsKeptForTheNextAgentAndNothingElse) {
+  Renew();
+  absl::Mutex mu;
+  std::vector<KeptToken> kept;
+  const auto keep = [&](const std::vector<KeptToken>& tokens) {
+    const absl::MutexLock lock(&mu);
+    kept = tokens;
+  };
+  const auto now_kept = [&] {
+    const absl::MutexLock lock(&mu);
+    return kept;
+  };
+  TrialTokens::Options options{.own_token = "its"};
+  options.keep = keep;
+  Make(options);
+  auto token = tokens_->For(kServer, "vision", "run", "its");
+  auto of_own = For("beside");
+  ASSERT_TRUE(Becomes([&] { return now_kept().size() == 1 && !of_own->shown().text.empty(); }));
+  Advance(absl::Minutes(37));
+  const std::string newest = token->shown().text;
+  ASSERT_TRUE(Becomes([&] { return now_kept().at(0).text == newest; }));
+  EXPECT_EQ(now_kept().at(0).trial, "run");
+  EXPECT_THAT(now_kept(), SizeIs(1)) << "what the agent fetched with its own is in memory alone";
+
+  options.kept = now_kept();
+  Make(options);
+  const std::size_t before = asked().size();
+  token = tokens_->For(kServer, "vision", "run", "its");
+  ASSERT_TRUE(Becomes([&] { return !token->shown().text.empty(); }));
+  EXPECT_EQ(asked().at(before).with, newest);
+  EXPECT_EQ(tokens_->OwnFor(kServer), token->shown().text)
+      << "it is renewed as the agent's own was";
+  EXPECT_TRUE(Becomes([&] { return now_kept().at(0).text == token->shown().text; }));
+}
+
 TEST_F(TrialTokensTest, ItsThreadHasTheAgentsOwnRights) {
   if (geteuid() != 0) GTEST_SKIP() << "root alone acts as others";
   std::shared_ptr<TrialToken> token;

@@ -138,6 +138,52 @@ TEST(IdentityTest, ATokenOfATrialIsThatOfTheTrialThatTheEnvironmentNamesAlone) {
   EXPECT_EQ(Resolve({}, {{"SLURM_JOB_ID", "7"}, {"STEPWELL_TRIAL_TOKEN", "its"}}).token, "");
 }
 
+// As `stepwell run --trial-token` sets it: a program, or another run within it, may name another trial in the environment.
+TEST(IdentityTest, ATokenThatNamesItsTrialIsNoOthersWhateverTheEnvironmentNames) {
+  struct Row {
+    const char* name;
+    std::string token;
+    std::map<std::string, std::string> environment;
+    Identity wishes;
+    std::string has;
+  };
+  Identity another;
+  another.trial = "another";
+  Identity its;
+  its.trial = "run";
+  its.project = "vision";
+  const Row rows[] = {
+      {"its own",
+       "its vision/run",
+       {{"STEPWELL_TRIAL", "run"}, {"STEPWELL_PROJECT", "vision"}},
+       {},
+       "its"},
+      {"named by the program", "its vision/run", {}, its, "its"},
+      {"another by the program", "its default/run", {{"STEPWELL_TRIAL", "run"}}, another, ""},
+      {"another by the environment", "its default/run", {{"STEPWELL_TRIAL", "another"}}, {}, ""},
+      {"another project",
+       "its default/run",
+       {{"STEPWELL_TRIAL", "run"}, {"STEPWELL_PROJECT", "vision"}},
+       {},
+       ""},
+      {"a number",
+       "its id:7",
+       {{"STEPWELL_TRIAL", "id:7"}, {"STEPWELL_PROJECT", "vision"}},
+       {},
+       "its"},
+      {"another number", "its id:7", {{"STEPWELL_TRIAL", "id:77"}}, {}, ""},
+      {"blanks and slashes", "its default/a run/7", {{"STEPWELL_TRIAL", "a run/7"}}, {}, "its"},
+      {"a name without a trial", "its ", {{"STEPWELL_TRIAL", "run"}}, {}, ""},
+  };
+  for (Row row : rows) {
+    SCOPED_TRACE(row.name);
+    row.environment["STEPWELL_TRIAL_TOKEN"] = row.token;
+    const Identity identity = Resolve(row.wishes, row.environment);
+    EXPECT_EQ(identity.token, row.has);
+    EXPECT_EQ(identity.renews_token, !row.has.empty());
+  }
+}
+
 TEST(IdentityTest, ThePodAndTheJobAreTheEnvironments) {
   struct Row {
     const char* name;
