@@ -11,6 +11,7 @@
 #include "server/bucket_plan.h"
 #include "server/bucket_resolution.h"
 #include "server/buckets_read.h"
+#include "server/gap_places.h"
 #include "server/query_range.h"
 #include "server/query_reads.h"
 #include "server/query_wire.h"
@@ -244,6 +245,9 @@ absl::StatusOr<std::optional<v1::QueryBucketsResponse>> BucketsAnswer::Make() {
       *response.mutable_completeness(),
       view_.Completeness(one_group ? asked_.selections[0].metric_group : "",
                          asked_.gaps.first_time_us, asked_.gaps.last_time_us));
+  if (asked_.by_batch) {
+    STEPWELL_RETURN_IF_ERROR(PlaceGaps(view_, attempts, *response.mutable_completeness()));
+  }
   return response;
 }
 

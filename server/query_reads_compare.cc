@@ -13,6 +13,7 @@
 #include "server/compare_groups.h"
 #include "server/compare_plan.h"
 #include "server/compare_sides.h"
+#include "server/gap_places.h"
 #include "server/query_reads.h"
 #include "server/query_wire.h"
 
@@ -150,6 +151,10 @@ absl::StatusOr<v1::CompareTrialsResponse> QueryReads::CompareTrials(
     STEPWELL_ASSIGN_OR_RETURN(
         *compared.mutable_completeness(),
         side.view.Completeness(metric_group, times.GapFirst(), times.GapLast()));
+    if (axis == BucketAxis::kBatch) {
+      STEPWELL_RETURN_IF_ERROR(
+          PlaceGaps(side.view, side.attempts, *compared.mutable_completeness()));
+    }
     *compared.mutable_trial() = std::move(side.trial);
   }
   return response;

@@ -41,8 +41,9 @@ enum class ReadQuery {
   kRollups,
   kRollupGrids,
   kBatchSpans,
+  kBatchesAround,
 };
-inline constexpr ReadQuery kReadQueryLast = ReadQuery::kBatchSpans;
+inline constexpr ReadQuery kReadQueryLast = ReadQuery::kBatchesAround;
 
 // How PostgreSQL plans a statement: anew for its values, or once for all, by indexes alone. The latter is
 // for texts that are asked again and again, and whose best plan is one whatever their values are.

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/steady_time.h"
+#include "storage/batches_around.h"
 #include "storage/encoded_vector.h"
 #include "storage/ingest_store.h"
 #include "storage/model.h"
@@ -222,6 +223,9 @@ struct WriterBatches {
   std::int32_t last_batch = 0;
 };
 
+// Of one ReadBatchesAround: each looks at all rows of ticks of its writer.
+inline constexpr std::size_t kStretchesMax = 128;
+
 struct StoredLatest {
   SeriesNo series_no{};
   std::int64_t time_us = 0;
@@ -267,6 +271,10 @@ class ReadSnapshot {
   // Writers whose ticks have batches, of folds up to `fold_no_max`.
   [[nodiscard]] virtual absl::StatusOr<std::vector<WriterBatches>> ReadBatchSpans(
       TrialId trial_id, FoldNo fold_no_max) = 0;
+  // For each of `stretches` what stored ticks of its writer, of folds up to `fold_no_max`, say; of several rows of
+  // ticks that reach there, the densest are looked at. At most kStretchesMax.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<BatchesAround>> ReadBatchesAround(
+      TrialId trial_id, const std::vector<WriterStretch>& stretches, FoldNo fold_no_max) = 0;
   // The newest stored sample of each of the series that has one.
   [[nodiscard]] virtual absl::StatusOr<std::vector<StoredLatest>> ReadLatest(
       TrialId trial_id, const std::vector<std::int32_t>& series_nos, FoldNo fold_no_max) = 0;

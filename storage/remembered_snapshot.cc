@@ -167,6 +167,11 @@ absl::StatusOr<std::vector<WriterBatches>> RememberedSnapshot::ReadBatchSpans(Tr
   return NotRemembered();
 }
 
+absl::StatusOr<std::vector<BatchesAround>> RememberedSnapshot::ReadBatchesAround(
+    TrialId, const std::vector<WriterStretch>&, FoldNo) {
+  return NotRemembered();
+}
+
 absl::StatusOr<std::vector<StoredLatest>> RememberedSnapshot::ReadLatest(
     TrialId, const std::vector<std::int32_t>&, FoldNo) {
   return NotRemembered();

@@ -53,6 +53,8 @@ class RememberedSnapshot final : public ReadSnapshot {
       const RollupFilter& filter) override;
   [[nodiscard]] absl::StatusOr<std::vector<WriterBatches>> ReadBatchSpans(
       TrialId trial_id, FoldNo fold_no_max) override;
+  [[nodiscard]] absl::StatusOr<std::vector<BatchesAround>> ReadBatchesAround(
+      TrialId trial_id, const std::vector<WriterStretch>& stretches, FoldNo fold_no_max) override;
   [[nodiscard]] absl::StatusOr<std::vector<StoredLatest>> ReadLatest(
       TrialId trial_id, const std::vector<std::int32_t>& series_nos, FoldNo fold_no_max) override;
 

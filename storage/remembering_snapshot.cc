@@ -222,6 +222,11 @@ absl::StatusOr<std::vector<WriterBatches>> RememberingSnapshot::ReadBatchSpans(T
   return snapshot_->ReadBatchSpans(trial_id, fold_no_max);
 }
 
+absl::StatusOr<std::vector<BatchesAround>> RememberingSnapshot::ReadBatchesAround(
+    TrialId trial_id, const std::vector<WriterStretch>& stretches, FoldNo fold_no_max) {
+  return snapshot_->ReadBatchesAround(trial_id, stretches, fold_no_max);
+}
+
 absl::StatusOr<std::vector<StoredLatest>> RememberingSnapshot::ReadLatest(
     TrialId trial_id, const std::vector<std::int32_t>& series_nos, FoldNo fold_no_max) {
   return snapshot_->ReadLatest(trial_id, series_nos, fold_no_max);

@@ -1,5 +1,6 @@
 // What is missing looks missing, on whichever axis: a stack of shares and a throughput that end where no steps came, and
-// declared gaps beside charts over batches, as bands of a comparison by time, and in the words of both.
+// declared gaps as bands of charts, heat maps and comparisons, over time and over batches, or, where nobody knows between
+// which batches they lie, in words beside them.
 //
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test gaps_test.mjs
 import assert from "node:assert/strict";
@@ -34,7 +35,7 @@ before(async () => {
   holed = await trial("holed", startUs, inHole, [["timing", 200n], ["training", 100n]].map(([metricGroup, sampleCount]) => ({
     cause: causes.ringFull, metricGroup, sampleCount, reason: "the ring was full",
     firstTimeUs: BigInt(startUs + hole.from * stepUs), lastTimeUs: BigInt(startUs + hole.to * stepUs),
-  })));
+  })).concat([{ cause: causes.ringFull, metricGroup: "quality", sampleCount: 7n, reason: "some time or other" }]));
   // An hour before: laid beside the other by the time since each began.
   whole = await trial("whole", startUs - 3_600e6, () => false, []);
   raw.close();
@@ -82,7 +83,6 @@ async function drawn(chart, wanted) {
     .catch((error) => { throw new Error(`${error.message}, but ${JSON.stringify(found)}`); });
 }
 
-const stack = 'section[aria-label="Timings"] > section.panel:has(h2:text-is("Share of the step over the batches"))';
 const stackChart = 'section[aria-label="Timings"] > section.panel:nth-of-type(1) figure';
 const rateChart = '[data-metric="throughput"]';
 const words = async (selector) => (await text(selector)).replace(/\s+/g, " ").trim();
@@ -95,62 +95,96 @@ test("shares and throughput over batches end where batches are missing, and begi
   await show(`#/trial/${whole}/timings`);
   await drawn(stackChart, all);
   await drawn(rateChart, all);
-  assert.equal(await count(`${stack} [data-gaps]`), 0);
-});
-
-test("a chart over batches tells declared gaps of its group in words, and where there is more of them", async () => {
-  await show(`#/trial/${holed}/timings`);
-  const note = `${stack} [data-gaps]`;
-  await seen(note);
-  assert.equal(await words(note), "Declared gaps, which tell times and no batches: ring full 200 (Completeness).");
-  assert.equal(await tab.locator(note).getAttribute("title"), "ring full (200 samples missing, group timing): the ring was full");
-  await show(`#/trial/${holed}/metrics?axis=batch&m=training%2Floss&m=quality%2Fscore`);
-  const [loss, score] = ["training/loss", "quality/score"].map((id) => `[data-metric="${id}"]`);
-  await drawn(loss, bothSides);
-  assert.match(await words(`${loss} [data-gaps]`), /: ring full 100 \(Completeness\)\.$/);
-  await drawn(score, bothSides);
-  assert.equal(await count(`${score} [data-gaps]`), 0);
-  // By wall clock it has a place there.
-  await tab.click('button:text-is("Wall clock")');
-  await until("the gap's hatches", async () => (await hatches(loss)).length === 1);
   assert.equal(await count("[data-gaps]"), 0);
-  await show(`#/trial/${holed}/heat?axis=batch`);
-  await seen('.heat [data-gaps]:has-text("ring full 200")');
-  await show(`#/trial/${whole}/heat?axis=batch`);
-  await seen('.head h1:has-text("whole")');
-  await seen(".heat canvas[tabindex]");
-  assert.equal(await count("[data-gaps]"), 0);
-  await show(`#/trial/${holed}/timings`);
-  await tab.click(`${note} a`);
-  await seen('tr:has-text("ring full"):has-text("the ring was full")');
+  assert.deepEqual(await hatches(rateChart), []);
 });
 
 /** Where nothing but a gap's band is drawn: just below the top. */
 const hatches = async (chart) => (await count(`${chart} canvas`)) === 0 ? [] : tab.evaluate(drawnAcross, { chart, up: 0.97 });
 
-test("compared by time since start a gap is a band that tells whose it is; by batch it is told in words", async () => {
-  await show(`#/compare?t=${whole}&t=${holed}&m=timing%2Fstep&m=quality%2Fscore`);
-  const step = '.charts section[data-metric="timing/step"]';
-  await seen(`${step} [data-gaps]`);
-  assert.equal(await words(`${step} [data-gaps]`), "Declared gaps, which tell times and no batches: holed: ring full 200 (Completeness).");
-  assert.equal(await tab.locator(`${step} [data-gaps] a`).getAttribute("href"), `#/trial/${holed}/completeness`);
-  assert.equal(await count('.charts section[data-metric="quality/score"] [data-gaps]'), 0);
-  await tab.click('button:has-text("By time since start")');
-  const found = await until("the gap's hatches", async () => {
-    const bands = await hatches(step);
+/** One band, over the hole. */
+async function hatchedOverHole(chart) {
+  const found = await until(`the gap's hatches in ${chart}`, async () => {
+    const bands = await hatches(chart);
     return bands.length > 0 && bands;
   });
   assert.equal(found.length, 1, JSON.stringify(found));
   const [{ from, to }] = found;
   assert.ok(Math.abs(from - inParts(hole.from)) < 0.015 && Math.abs(to - inParts(hole.to)) < 0.015, JSON.stringify(found));
-  assert.deepEqual(await hatches('.charts section[data-metric="quality/score"]'), []);
-  await gone(`${step} [data-gaps]`);
-  const place = tab.locator(`${step} .u-over`);
+}
+
+/** With the pointer in the hole the chart tells why it is one, elsewhere it does not. */
+async function tellsCause(chart, wanted) {
+  const place = tab.locator(`${chart} .u-over`);
   await place.scrollIntoViewIfNeeded();
   const { width, height } = await place.boundingBox();
   await place.hover({ position: { x: width * 0.5, y: height / 2 } });
-  await seen(`${step} .gap-words`);
-  assert.match(await text(`${step} .gap-words`), /Gap: holed: ring full \(200 samples missing, group timing\): the ring was full/);
+  await seen(`${chart} .gap-words`);
+  assert.match(await text(`${chart} .gap-words`), wanted);
+  await place.hover({ position: { x: width * 0.1, y: height / 2 } });
+  await gone(`${chart} .gap-words`);
+}
+
+test("over batches a declared gap is a band between those that are known, and tells its cause", async () => {
+  await show(`#/trial/${holed}/timings`);
+  await drawn(stackChart, bothSides);
+  await hatchedOverHole(rateChart);
+  for (const chart of [stackChart, rateChart]) await tellsCause(chart, /Gap: ring full \(200 samples missing, group timing\): the ring was full/);
+  assert.equal(await count("[data-gaps]"), 0);
+  await show(`#/trial/${holed}/metrics?axis=batch&m=training%2Floss&m=quality%2Fscore`);
+  const [loss, score] = ["training/loss", "quality/score"].map((id) => `[data-metric="${id}"]`);
+  await drawn(loss, bothSides);
+  await hatchedOverHole(loss);
+  await tellsCause(loss, /Gap: ring full \(100 samples missing, group training\)/);
+  assert.equal(await count(`${loss} [data-gaps]`), 0);
+  await drawn(score, bothSides);
+  assert.deepEqual(await hatches(score), []);
+  // A closer look from within it: the band begins at the edge, and its end is known.
+  await show(`#/trial/${holed}/metrics?axis=batch&m=training%2Floss&from=200&to=300`);
+  const closer = await until("the rest of the gap", async () => {
+    const bands = await hatches(loss);
+    return bands.length === 1 && bands[0].from < 0.015 && bands[0];
+  });
+  assert.ok(Math.abs(closer.to - 0.5) < 0.02, JSON.stringify(closer));
+  await show(`#/trial/${holed}/heat?axis=batch`);
+  await seen(".heat canvas[tabindex]");
+  const cells = tab.locator(".heat-cells");
+  await cells.scrollIntoViewIfNeeded();
+  const { width, height } = await cells.boundingBox();
+  await cells.hover({ position: { x: width * 0.5, y: height / 2 } });
+  await seen('.heat-gap-words:has-text("ring full (200 samples missing, group timing)")');
+  await cells.hover({ position: { x: width * 0.1, y: height / 2 } });
+  await gone(".heat-gap-words");
+  assert.equal(await count("[data-gaps]"), 0);
+});
+
+test("a gap of which nobody knows between which batches it lies is told in words, and where there is more of it", async () => {
+  await show(`#/trial/${whole}/metrics?axis=batch&m=quality%2Fscore`);
+  await drawn('[data-metric="quality/score"]', all);
+  assert.equal(await count("[data-gaps]"), 0);
+  await show(`#/trial/${holed}/metrics?axis=batch&m=quality%2Fscore`);
+  const note = '[data-metric="quality/score"] [data-gaps]';
+  await seen(note);
+  assert.equal(await words(note), "Declared gaps without a place among the batches: ring full 7 (Completeness).");
+  assert.equal(await tab.locator(note).getAttribute("title"), "ring full (7 samples missing, group quality): some time or other");
+  await tab.click(`${note} a`);
+  await seen('tr:has-text("ring full"):has-text("some time or other")');
+});
+
+test("compared, by batch or by time since start, a gap is a band that tells whose it is", async () => {
+  await show(`#/compare?t=${whole}&t=${holed}&m=timing%2Fstep&m=quality%2Fscore`);
+  const [step, score] = ["timing/step", "quality/score"].map((id) => `.charts section[data-metric="${id}"]`);
+  const cause = /Gap: holed: ring full \(200 samples missing, group timing\): the ring was full/;
+  await hatchedOverHole(step);
+  await tellsCause(step, cause);
+  assert.equal(await count(`${step} [data-gaps]`), 0);
+  assert.equal(await words(`${score} [data-gaps]`), "Declared gaps without a place among the batches: holed: ring full 7 (Completeness).");
+  assert.equal(await tab.locator(`${score} [data-gaps] a`).getAttribute("href"), `#/trial/${holed}/completeness`);
+  await tab.click('button:has-text("By time since start")');
+  await gone("[data-gaps]");
+  await hatchedOverHole(step);
+  assert.deepEqual(await hatches(score), []);
+  await tellsCause(step, cause);
 });
 
 test("nothing went wrong in the page, and nothing was asked of others", () => {

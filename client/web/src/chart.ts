@@ -232,7 +232,9 @@ export class Chart {
       series,
       bands,
       hooks: {
-        drawClear: [(plot) => this.drawGaps(plot)],
+        // Layers of a stack would hide what lies under them.
+        drawClear: [(plot) => data.stacked || this.drawGaps(plot)],
+        draw: [(plot) => data.stacked && this.drawGaps(plot)],
         drawAxes: [(plot) => this.drawBands(plot)],
         setCursor: [() => this.showCursor()],
         setSelect: [(plot) => this.onSelect(plot)],

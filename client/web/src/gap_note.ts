@@ -1,5 +1,5 @@
-// Declared gaps beside a chart over batches: they tell times and writers, not batches, so that no place of it is theirs.
-import { gapCauses, gapsOfGroup, gapText, type KnownGap } from "./core/gap_bands";
+// Declared gaps beside a chart over batches: those of which nobody knows between which batches they lie.
+import { gapCauses, gapsOfGroup, gapsWithoutPlace, gapText, type KnownGap } from "./core/gap_bands";
 import { formatView, trialView, type TrialView } from "./core/view_state";
 import { bdi, h } from "./dom";
 
@@ -13,15 +13,15 @@ export interface GapsOf {
 
 const textsMax = 5;
 
-/** Of `metricGroup` or of all groups; null = there are none. Pointed at, it tells each. */
+/** Of `metricGroup` or of all groups; null = there are none without a place. Pointed at, it tells each. */
 export function gapNote(sides: readonly GapsOf[], metricGroup: string): HTMLElement | null {
-  const told = sides.map((side) => ({ ...side, gaps: gapsOfGroup(side.gaps, metricGroup) })).filter(({ gaps }) => gaps.length > 0);
+  const told = sides.map((side) => ({ ...side, gaps: gapsWithoutPlace(gapsOfGroup(side.gaps, metricGroup), "batch") })).filter(({ gaps }) => gaps.length > 0);
   if (told.length === 0) return null;
   const to = (trial: string): TrialView => ({ ...trialView(trial), tab: "completeness" });
   const texts = told.flatMap(({ name, gaps }) => gaps.map((gap) => (name === "" ? "" : `${name}: `) + gapText(gap)));
   const more = texts.length > textsMax ? [`and ${texts.length - textsMax} more`] : [];
   return h("p", { class: "muted", "data-gaps": "", title: [...texts.slice(0, textsMax), ...more].join("\n") },
-    "Declared gaps, which tell times and no batches: ",
+    "Declared gaps without a place among the batches: ",
     told.map(({ name, trial, gaps }, at) => [at > 0 && "; ", name !== "" && [bdi(name), ": "], `${gapCauses(gaps)} (`,
       h("a", { href: formatView(to(trial)), "data-focus": `gaps-${trial}` }, "Completeness"), ")"]), ".");
 }

@@ -69,7 +69,7 @@ export function knownGap(gap: Gap): KnownGap {
   return {
     cause: causeWords(gap.cause), metricGroup: gap.metricGroup, writerNo: gap.writerNo,
     missing: Number(gap.sampleCount), firstUs: Number(gap.firstTimeUs), lastUs: Number(gap.lastTimeUs),
-    reason: printable(gap.reason),
+    batchBefore: gap.batchBefore ?? null, batchAfter: gap.batchAfter ?? null, reason: printable(gap.reason),
   };
 }
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { aligned, extentOf, usualDistance } from "../src/core/align";
 import { endSpace, sideWidth, timeTick, yRange } from "../src/core/chart_axes";
 import { drawInSlices, type Drawing, type Pace } from "../src/core/drawing";
-import { bandAt, gapBands, gapCauses, sideBands, type KnownGap } from "../src/core/gap_bands";
+import { bandAt, gapBands, gapCauses, gapsWithoutPlace, sideBands, type KnownGap } from "../src/core/gap_bands";
 import { contrast, heatColor, lineLook } from "../src/core/palette";
 import { paceMs, tookMs, untilNextMs } from "../src/core/pulse_pace";
 import { bucketCount, bucketsOfLine, fit, inSight, liveRange, panned, zoomed } from "../src/core/range";
@@ -153,36 +153,63 @@ test("a scope whose parent was not recorded counts in the step, and parts that o
 });
 
 function gap(firstUs: number, lastUs: number, cause = "late", metricGroup = "gpu"): KnownGap {
-  return { cause, metricGroup, writerNo: 1, missing: 3, firstUs, lastUs, reason: "" };
+  return { cause, metricGroup, writerNo: 1, missing: 3, firstUs, lastUs, batchBefore: null, batchAfter: null, reason: "" };
 }
 
 test("gaps are bands: clipped, joined, of their group, and wide enough to be seen", () => {
   const range = { start: 100, end: 200 };
-  const bands = gapBands([gap(50, 110), gap(105, 120, "ring full"), gap(150, 150), gap(0, 0), gap(300, 400), gap(160, 170, "late", "cpu")], range, "gpu", 4);
+  const bands = gapBands([gap(50, 110), gap(105, 120, "ring full"), gap(150, 150), gap(0, 0), gap(300, 400), gap(160, 170, "late", "cpu")], range, "gpu", 4, "time");
   assert.deepEqual(bands.map((band) => [band.start, band.end]), [[100, 120], [148, 152]]);
   assert.match(bands[0]?.texts.join() ?? "", /late.*ring full/);
   assert.equal(bandAt(bands, 119)?.texts.length, 2);
   assert.equal(bandAt(bands, 130), null);
   assert.equal(bandAt(bands, 122, 3)?.end, 120);
-  assert.deepEqual(gapBands([gap(199, 199)], range, "gpu", 4).map((band) => [band.start, band.end]), [[196, 200]]);
-  assert.deepEqual(gapBands([gap(100, 100)], range, "gpu", 4).map((band) => [band.start, band.end]), [[100, 104]]);
+  assert.deepEqual(gapBands([gap(199, 199)], range, "gpu", 4, "time").map((band) => [band.start, band.end]), [[196, 200]]);
+  assert.deepEqual(gapBands([gap(100, 100)], range, "gpu", 4, "time").map((band) => [band.start, band.end]), [[100, 104]]);
+});
+
+test("over batches a gap lies between those that are known, or at the one that is, or nowhere", () => {
+  const range = { start: 100, end: 200 };
+  const at = (batchBefore: number | null, batchAfter: number | null): KnownGap => ({ ...gap(5, 6), batchBefore, batchAfter });
+  const rows: readonly [string, KnownGap, [number, number] | null][] = [
+    ["within", at(120, 140), [120, 140]],
+    ["one batch", at(120, 121), [118.5, 122.5]],
+    ["in the middle of a batch", at(120, 120), [118, 122]],
+    ["only what is before", at(120, null), [118, 122]],
+    ["only what is behind", at(null, 120), [118, 122]],
+    ["batch 0", at(null, 0), null],
+    ["reaches in", at(50, 110), [100, 110]],
+    ["reaches out", at(190, 300), [190, 200]],
+    ["ends where it begins", at(50, 100), null],
+    ["begins behind its last", at(199, 300), null],
+    ["nothing is known", at(null, null), null],
+  ];
+  for (const [name, one, wanted] of rows) {
+    assert.deepEqual(gapBands([one], range, "gpu", 4, "batch").map(({ start, end }) => [start, end]), wanted ? [wanted] : [], name);
+    assert.deepEqual(gapBands([one], range, "cpu", 4, "batch"), [], name);
+  }
+  assert.deepEqual(gapsWithoutPlace(rows.map(([, one]) => one), "batch"), [at(null, null)]);
+  assert.deepEqual(gapsWithoutPlace([gap(0, 0), gap(5, 6)], "time"), [gap(0, 0)]);
+  // By batch all trials begin at 0.
+  assert.deepEqual(sideBands([{ name: "a", startUs: 1_000_000, gaps: [at(120, 140)] }], range, "gpu", 4, "batch"),
+    [{ start: 120, end: 140, texts: ["a: late (3 samples missing, group gpu)"] }]);
 });
 
 test("gaps of trials side by side lie at the time since each began, and tell whose they are", () => {
-  const gap = (firstUs: number, lastUs: number, metricGroup = ""): KnownGap => ({ cause: "ring full", metricGroup, writerNo: 1, missing: 5, firstUs, lastUs, reason: "" });
+  const gap = (firstUs: number, lastUs: number, metricGroup = ""): KnownGap => ({ cause: "ring full", metricGroup, writerNo: 1, missing: 5, firstUs, lastUs, batchBefore: null, batchAfter: null, reason: "" });
   const sides = [
     { name: "a", startUs: 1_000_000, gaps: [gap(1_000_100, 1_000_200), gap(1_000_800, 1_000_900, "cpu")] },
     { name: "b", startUs: 5_000_000, gaps: [gap(5_000_150, 5_000_300), gap(4_999_900, 5_000_010)] },
   ];
-  assert.deepEqual(sideBands(sides, { start: 0, end: 1000 }, "disk", 0), [
+  assert.deepEqual(sideBands(sides, { start: 0, end: 1000 }, "disk", 0, "time"), [
     { start: 0, end: 10, texts: ["b: ring full (5 samples missing)"] },
     { start: 100, end: 300, texts: ["a: ring full (5 samples missing)", "b: ring full (5 samples missing)"] },
   ]);
-  assert.deepEqual(sideBands(sides, { start: 500, end: 1000 }, "cpu", 0).map(({ start, end }) => [start, end]), [[800, 900]]);
+  assert.deepEqual(sideBands(sides, { start: 500, end: 1000 }, "cpu", 0, "time").map(({ start, end }) => [start, end]), [[800, 900]]);
 });
 
 test("what is missing is told by its causes", () => {
-  const gap = (cause: string, missing: number): KnownGap => ({ cause, metricGroup: "", writerNo: 1, missing, firstUs: 0, lastUs: 0, reason: "" });
+  const gap = (cause: string, missing: number): KnownGap => ({ cause, metricGroup: "", writerNo: 1, missing, firstUs: 0, lastUs: 0, batchBefore: null, batchAfter: null, reason: "" });
   assert.equal(gapCauses([gap("ring full", 1000), gap("cut off", 0), gap("ring full", 234)]), "ring full 1,234; cut off, number unknown");
 });
 

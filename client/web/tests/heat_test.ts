@@ -135,21 +135,23 @@ test("colours of pixels are those of the palette, byte after byte", () => {
 });
 
 function gap(writerNo: number, firstUs: number, lastUs: number, reason = ""): KnownGap {
-  return { cause: "late", metricGroup: "timing", writerNo, missing: 3, firstUs, lastUs, reason };
+  return { cause: "late", metricGroup: "timing", writerNo, missing: 3, firstUs, lastUs, batchBefore: null, batchAfter: null, reason };
 }
 
 test("a gap of a rank is in its row, one of a machine in all of its rows, any other everywhere", () => {
   const range = { start: 0, end: 1000 };
   const owners = new Map([[1, { rank: 0, agent: "a" }], [2, { rank: 7, agent: "b" }], [3, { rank: -1, agent: "b" }]]);
-  const byRank = heatGaps([gap(2, 100, 200, "full"), gap(9, 500, 600), gap(3, 800, 900)], owners, [{ rank: "0" }, { rank: "7" }], range, "timing", 5);
+  const byRank = heatGaps([gap(2, 100, 200, "full"), gap(9, 500, 600), gap(3, 800, 900)], owners, [{ rank: "0" }, { rank: "7" }], range, "timing", 5, "time");
   assert.deepEqual([...byRank.ofRow.keys()], [1]);
   assert.deepEqual(byRank.everywhere.map((band) => band.start), [500, 800]);
   assert.match(gapTextsAt(byRank, 1, 150, 0).join(), /late.*full/);
   assert.deepEqual(gapTextsAt(byRank, 0, 150, 0), []);
   assert.equal(gapTextsAt(byRank, 0, 495, 10).length, 1);
-  const byGpu = heatGaps([gap(3, 100, 200)], owners, [{ agent: "a", device: "0" }, { agent: "b", device: "0" }, { agent: "b", device: "1" }], range, "timing", 5);
+  const byGpu = heatGaps([gap(3, 100, 200)], owners, [{ agent: "a", device: "0" }, { agent: "b", device: "0" }, { agent: "b", device: "1" }], range, "timing", 5, "time");
   assert.deepEqual([...byGpu.ofRow.keys()], [1, 2]);
   assert.deepEqual(byGpu.everywhere, []);
+  const byBatch = heatGaps([{ ...gap(2, 100, 200), batchBefore: 30, batchAfter: 40 }, gap(2, 300, 400)], owners, [{ rank: "0" }, { rank: "7" }], range, "timing", 5, "batch");
+  assert.deepEqual(byBatch.ofRow.get(1)?.map(({ start, end }) => [start, end]), [[30, 40]]);
 });
 
 test("a scope without a label is the host's, and the host's comes first", () => {

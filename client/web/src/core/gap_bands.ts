@@ -1,6 +1,6 @@
-// Declared gaps as bands of a chart of time. Those without times are told in words alone.
+// Declared gaps as bands of a chart over time or batches. Those without a place there are told in words alone.
 
-import type { Range } from "./range";
+import type { AxisKind, Range } from "./range";
 
 export interface KnownGap {
   readonly cause: string;
@@ -10,6 +10,9 @@ export interface KnownGap {
   /** 0 = unknown. */
   readonly firstUs: number;
   readonly lastUs: number;
+  /** Of the last batch before it and the first behind it, as far as the master knows them. */
+  readonly batchBefore: number | null;
+  readonly batchAfter: number | null;
   readonly reason: string;
 }
 
@@ -22,6 +25,24 @@ export function gapText(gap: KnownGap): string {
   const place = gap.metricGroup === "" ? "" : `, group ${gap.metricGroup}`;
   const reason = gap.reason === "" || gap.reason === gap.cause ? "" : `: ${gap.reason}`;
   return `${gap.cause} (${count}${place})${reason}`;
+}
+
+/** Where it lies; null = that is not known. Of one that is known to begin or to end at a batch alone that batch. */
+function placeOf(gap: KnownGap, axis: AxisKind): Range | null {
+  if (axis === "time") return gap.firstUs > 0 && gap.lastUs >= gap.firstUs ? { start: gap.firstUs, end: gap.lastUs } : null;
+  const start = gap.batchBefore ?? gap.batchAfter;
+  const end = gap.batchAfter ?? gap.batchBefore;
+  return start === null || end === null ? null : { start, end };
+}
+
+/** Batches are missing behind the first and before the last. */
+function touches(place: Range, range: Range, axis: AxisKind): boolean {
+  const isBetween = axis === "batch" && place.start < place.end;
+  return isBetween ? place.end > range.start && place.start + 1 < range.end : place.end >= range.start && place.start < range.end;
+}
+
+export function gapsWithoutPlace(gaps: readonly KnownGap[], axis: AxisKind): KnownGap[] {
+  return gaps.filter((gap) => placeOf(gap, axis) === null);
 }
 
 /** Clipped to `range`, then as wide as can be seen, towards its middle where it lies at an end. */
@@ -47,11 +68,12 @@ export function gapCauses(gaps: readonly KnownGap[]): string {
 
 /** Bands that touch `range`, clipped to it, overlapping ones joined; of `metricGroup`, or of all ("").
  *  Each is at least `widthMin` wide, so that one lost tick can be seen and pointed at. */
-export function gapBands(gaps: readonly KnownGap[], range: Range, metricGroup: string, widthMin: number): GapBand[] {
-  const bands = gapsOfGroup(gaps, metricGroup)
-    .filter((gap) => gap.firstUs > 0 && gap.lastUs >= gap.firstUs)
-    .filter((gap) => gap.lastUs >= range.start && gap.firstUs < range.end)
-    .map((gap) => ({ ...widened(gap.firstUs, gap.lastUs, range, widthMin), texts: [gapText(gap)] }));
+export function gapBands(gaps: readonly KnownGap[], range: Range, metricGroup: string, widthMin: number, axis: AxisKind): GapBand[] {
+  const bands = gapsOfGroup(gaps, metricGroup).flatMap((gap) => {
+    const place = placeOf(gap, axis);
+    if (!place || !touches(place, range, axis)) return [];
+    return [{ ...widened(place.start, place.end, range, widthMin), texts: [gapText(gap)] }];
+  });
   return joinedBands(bands);
 }
 
@@ -73,7 +95,7 @@ export function joinedBands(bands: readonly GapBand[]): GapBand[] {
   return joined;
 }
 
-/** What is known of one of several trials that lie side by side by the time since each began. */
+/** What is known of one of several trials that lie side by side, by batch or by the time since each began. */
 export interface GapSide {
   readonly name: string;
   /** When it began. */
@@ -81,11 +103,13 @@ export interface GapSide {
   readonly gaps: readonly KnownGap[];
 }
 
-/** As gapBands, over an axis of microseconds since each side's start; texts tell whose gap it is. */
-export function sideBands(sides: readonly GapSide[], range: Range, metricGroup: string, widthMin: number): GapBand[] {
-  return joinedBands(sides.flatMap(({ name, startUs, gaps }) =>
-    gapBands(gaps, { start: range.start + startUs, end: range.end + startUs }, metricGroup, widthMin)
-      .map((band) => ({ start: band.start - startUs, end: band.end - startUs, texts: band.texts.map((text) => `${name}: ${text}`) }))));
+/** As gapBands, over batches or microseconds since each side's start; texts tell whose gap it is. */
+export function sideBands(sides: readonly GapSide[], range: Range, metricGroup: string, widthMin: number, axis: AxisKind): GapBand[] {
+  return joinedBands(sides.flatMap(({ name, startUs, gaps }) => {
+    const begin = axis === "time" ? startUs : 0;
+    return gapBands(gaps, { start: range.start + begin, end: range.end + begin }, metricGroup, widthMin, axis)
+      .map((band) => ({ start: band.start - begin, end: band.end - begin, texts: band.texts.map((text) => `${name}: ${text}`) }));
+  }));
 }
 
 /** The band at `place`, or within `slack` of it: a thin one can be pointed at. */

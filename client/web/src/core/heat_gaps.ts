@@ -1,6 +1,6 @@
 // Declared gaps in a heat map: those of one writer in its own rows, others in all of them.
 import { bandAt, gapBands, type GapBand, type KnownGap } from "./gap_bands";
-import type { Range } from "./range";
+import type { AxisKind, Range } from "./range";
 
 export interface GapOwner {
   /** -1 = a machine's sampler. */
@@ -14,8 +14,6 @@ export interface HeatGaps {
   readonly ofRow: ReadonlyMap<number, readonly GapBand[]>;
 }
 
-export const noGaps: HeatGaps = { everywhere: [], ofRow: new Map() };
-
 type Labels = Readonly<Record<string, string>>;
 
 function rowsOf(owner: GapOwner | undefined, rows: readonly Labels[]): number[] {
@@ -27,7 +25,7 @@ function rowsOf(owner: GapOwner | undefined, rows: readonly Labels[]): number[] 
 
 /** `owners` by number of the writer, `rows` by their labels; the rest as gapBands has it. */
 export function heatGaps(
-  gaps: readonly KnownGap[], owners: ReadonlyMap<number, GapOwner>, rows: readonly Labels[], range: Range, metricGroup: string, widthMin: number,
+  gaps: readonly KnownGap[], owners: ReadonlyMap<number, GapOwner>, rows: readonly Labels[], range: Range, metricGroup: string, widthMin: number, axis: AxisKind,
 ): HeatGaps {
   const everywhere: KnownGap[] = [];
   const ofRow = new Map<number, KnownGap[]>();
@@ -36,7 +34,7 @@ export function heatGaps(
     if (own.length === 0) everywhere.push(gap);
     for (const row of own) ofRow.set(row, [...(ofRow.get(row) ?? []), gap]);
   }
-  const bands = (some: readonly KnownGap[]): GapBand[] => gapBands(some, range, metricGroup, widthMin);
+  const bands = (some: readonly KnownGap[]): GapBand[] => gapBands(some, range, metricGroup, widthMin, axis);
   return { everywhere: bands(everywhere), ofRow: new Map([...ofRow].map(([row, some]) => [row, bands(some)])) };
 }
 

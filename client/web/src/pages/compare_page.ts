@@ -276,7 +276,7 @@ export class ComparePage implements Page {
       patch(card.note, view.axis === "batch" && gapNote(buckets.trials.map((trial, at) => ({ name: this.name(view.trials[at] ?? ""), trial: view.trials[at] ?? "", gaps: holes(trial) })), metricGroup));
       card.chart.show({
         aligned: aligned(one.sides, start, width), names: this.names(view), unit: one.unit, range: shown, axis: view.axis, ...(view.axis === "time" ? { axisName: "since start" } : {}),
-        bands: view.axis === "time" ? this.bands(buckets, shown, metricGroup, view) : [],
+        bands: this.bands(buckets, shown, metricGroup, view),
       });
     }, () => signal.aborted);
   }
@@ -284,7 +284,7 @@ export class ComparePage implements Page {
   /** Declared gaps of all sides; a gap's text says of whom it is. */
   private bands({ trials }: CompareTrialsResponse, range: Range, metricGroup: string, view: CompareView): GapBand[] {
     const sides = trials.map((trial, at) => ({ name: this.name(view.trials[at] ?? ""), startUs: Number(trial.startTimeUs), gaps: holes(trial) }));
-    return sideBands(sides, range, metricGroup, (range.end - range.start) / 100);
+    return sideBands(sides, range, metricGroup, (range.end - range.start) / 100, view.axis);
   }
 
   /** Those that are there already keep their place, their cursor and a drag. */

@@ -10,7 +10,7 @@ import { chosenClock, clockLabel, clockOf, clocksOf, type Clock } from "../core/
 import { heatGrid, heatSize, type HeatGrid } from "../core/heat";
 import { cellView, type CellPlace } from "../core/heat_cell";
 import { heatScale } from "../core/heat_scale";
-import { heatGaps, noGaps, type HeatGaps } from "../core/heat_gaps";
+import { heatGaps, type HeatGaps } from "../core/heat_gaps";
 import { heatColor } from "../core/palette";
 import { printable } from "../core/printable";
 import { paceMs } from "../core/pulse_pace";
@@ -255,13 +255,13 @@ export class HeatTab implements TrialTab {
     if (this.map.element.parentNode !== this.place) fill(this.place, this.head, this.note, this.gaps, this.map.element, this.leads);
     this.map.show({
       title: `Heat map of ${asked.metric.name}`, grid, unit: asked.metric.unit, axis: asked.axis, worst: this.isTiming(asked.metric) ? "largest" : "farthest",
-      gaps: asked.axis === "time" ? this.gapsOf(answer, rows, range, asked.metric.metricGroup, info) : noGaps,
+      gaps: this.gapsOf(answer, rows, range, asked, info),
     });
   }
 
-  private gapsOf(answer: QueryBucketsResponse, rows: readonly BucketSeries[], range: Range, metricGroup: string, info: TrialInfo): HeatGaps {
+  private gapsOf(answer: QueryBucketsResponse, rows: readonly BucketSeries[], range: Range, { axis, metric }: Pick<Shown, "axis" | "metric">, info: TrialInfo): HeatGaps {
     const owners = new Map(info.writers.map((writer) => [writer.writerNo, { rank: writer.rank, agent: writer.agentId }]));
-    return heatGaps(holes(answer), owners, rows.map((row) => row.key?.labels ?? {}), range, metricGroup, (range.end - range.start) / 200);
+    return heatGaps(holes(answer), owners, rows.map((row) => row.key?.labels ?? {}), range, metric.metricGroup, (range.end - range.start) / 200, axis);
   }
 
   private isTiming(metric: KnownSeries): boolean {

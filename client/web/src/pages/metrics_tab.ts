@@ -426,7 +426,7 @@ export class MetricsTab implements TrialTab {
       aligned: aligned(series.map(bucketed), Number(answer.start), Number(answer.width)),
       names: folds ? [""] : places.map((at) => names[at] ?? ""), ...(folds ? {} : { colors: places }),
       unit: metric.unit, range, axis: view.axis, ...(width ? { width } : {}),
-      bands: view.axis === "time" ? gapBands(holes(answer), range, metric.metricGroup, (range.end - range.start) / 100) : [],
+      bands: gapBands(holes(answer), range, metric.metricGroup, (range.end - range.start) / 100, view.axis),
     });
     if (follows) card.chart.follow(data);
     else card.chart.show(data());

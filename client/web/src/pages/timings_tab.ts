@@ -7,6 +7,7 @@ import { axisOf, coveredRange, holes } from "../buckets";
 import { Chart } from "../chart";
 import { refill } from "../choice";
 import { csvText } from "../core/csv";
+import { gapBands, type KnownGap } from "../core/gap_bands";
 import { lineLook, othersColor, restColor, type LineLook } from "../core/palette";
 import { printable } from "../core/printable";
 import { paceMs } from "../core/pulse_pace";
@@ -207,17 +208,29 @@ export class TimingsTab implements TrialTab {
       return;
     }
     const answer = stack.answer;
+    const gaps = this.ownGaps(answer, info);
+    const bands = gapBands(gaps, shown, "timing", (shown.end - shown.start) / 100, "batch");
     // Every few seconds, under who is on its link.
     patch(this.stackNote, h("p", { class: "muted" }, `A step takes ${secondsText(mean)} on average, ${valueText(1 / mean, "1/s")}${this.rank() === "all" ? ", over all ranks" : `, ${rankText(Number(this.rank()))}`}; the chart is its whole, 100 %.`),
-      gapNote([{ name: "", trial: String(info.trial.trialId), gaps: holes(answer) }], "timing"));
+      gapNote([{ name: "", trial: String(info.trial.trialId), gaps }], "timing"));
     const looks = layers.map((layer, at): LineLook => layer.name === unaccounted || layer.name === other
       ? { color: layer.name === other ? othersColor(theme()) : restColor(theme()), dash: [] } : { color: lineLook(at, theme()).color, dash: [] });
     const [start, width] = [Number(answer.start), Number(answer.width)];
     this.hideCharts(false);
-    this.rate.show({ aligned: rateAligned(stack.stack, start, width), names: ["steps per second"], unit: "1/s", range: shown, axis: "batch", bands: [] });
+    this.rate.show({ aligned: rateAligned(stack.stack, start, width), names: ["steps per second"], unit: "1/s", range: shown, axis: "batch", bands });
     this.chart.show({
       aligned: stackAligned(stack.stack, start, width),
-      names: layers.map((layer) => printable(layer.name)), unit: "share", range: shown, axis: "batch", bands: [], stacked: true, looks,
+      names: layers.map((layer) => printable(layer.name)), unit: "share", range: shown, axis: "batch", bands, stacked: true, looks,
+    });
+  }
+
+  /** Of the rank that is shown, or of all; not those of a machine's sampler. */
+  private ownGaps(answer: QueryBucketsResponse, info: TrialInfo): KnownGap[] {
+    const shown = this.rank();
+    const ranks = new Map(info.writers.map((writer) => [writer.writerNo, writer.rank]));
+    return holes(answer).filter(({ writerNo }) => {
+      const rank = ranks.get(writerNo);
+      return rank === undefined || (shown === "all" ? rank >= 0 : rank === Number(shown));
     });
   }
 
