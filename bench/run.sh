@@ -11,11 +11,12 @@ usage() {
 Usage: bench/run.sh [--quick] [--only NAME] [--strict] [--follow-minutes N] --json FILE
   --quick       seconds instead of minutes, less certain
   --only NAME   one bench (recorder) or one of its numbers (recorder.scope)
-  --strict      exit 1 as well where a bar is missed
+  --strict      exit 1 as well where any bar is missed, also one of our own, also with --quick
   --json FILE   where the numbers go
   --follow-minutes N
                 web.memory as well: the page follows a training for so long
-Exit: 0 measured, 1 a bench failed or printed what is no result, 64 wrong use.
+Exit: 0 measured, 1 a bench failed, printed what is no result or, but for --quick, missed a bar that is promised;
+64 wrong use.
 USAGE
 }
 

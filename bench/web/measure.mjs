@@ -31,9 +31,10 @@ function watchDrawing() {
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 const quantile = (values, share) => [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))];
 
-function row(name, values, unit, against, bar, share = 0.5) {
+/** `promised`: by the product; else the bar is our own. */
+function row(name, values, unit, against, bar, { share = 0.5, promised = true } = {}) {
   const round = (value) => Number(value.toPrecision(4));
-  console.log(JSON.stringify({ name: `web.${name}`, value: round(quantile(values, share)), unit, against, bar, n: values.length, spread: [round(Math.min(...values)), round(Math.max(...values))] }));
+  console.log(JSON.stringify({ name: `web.${name}`, value: round(quantile(values, share)), unit, against, bar, promised, n: values.length, spread: [round(Math.min(...values)), round(Math.max(...values))] }));
 }
 
 async function call(method, request) {
@@ -120,7 +121,7 @@ async function zooms(trial) {
     for (const key of keys) waits.push(await press(key));
     await press("Home");
   }
-  row("zoom", waits, "ms", `nothing: from a key until the last of ${chartsWanted} charts is drawn with what it asked for, 95th percentile`, "<= 100", 0.95);
+  row("zoom", waits, "ms", `nothing: from a key until the last of ${chartsWanted} charts is drawn with what it asked for, 95th percentile`, "<= 100", { share: 0.95 });
   await tab.context().close();
 }
 
@@ -150,7 +151,7 @@ async function recordToPixel(trial) {
     requestAnimationFrame(look);
   }), { startMs: asked.startMs, forMs: asked.quick ? 15_000 : 60_000 });
   if (ages.length < 20) throw new Error(`only ${ages.length} beats were seen`);
-  row("record_to_pixel", ages, "ms", "nothing: from the record of a sample to the frame that shows it, each of them, 95th percentile", "<= 300", 0.95);
+  row("record_to_pixel", ages, "ms", "nothing: from the record of a sample to the frame that shows it, each of them, 95th percentile", "<= 300", { share: 0.95 });
   await tab.context().close();
 }
 
@@ -204,8 +205,8 @@ async function following(trial) {
   await browser.startTracing(tab, { categories: ["toplevel", "devtools.timeline", "disabled-by-default-devtools.timeline"] });
   await pause(asked.quick ? 8000 : 30_000);
   const tasks = mainThread(JSON.parse((await browser.stopTracing()).toString()).traceEvents);
-  row("frame", byFrame(tasks, ({ ms, paintingMs }) => ms - paintingMs), "ms", "nothing: script, style and layout in each frame that has a task, while 200 series are followed, 95th percentile", "<= 16", 0.95);
-  row("frame_whole", byFrame(tasks, ({ ms }) => ms), "ms", "nothing: the same with what the browser paints and commits on that thread without a GPU, 95th percentile", "<= 16", 0.95);
+  row("frame", byFrame(tasks, ({ ms, paintingMs }) => ms - paintingMs), "ms", "nothing: script, style and layout in each frame that has a task, while 200 series are followed, 95th percentile", "<= 16", { share: 0.95 });
+  row("frame_whole", byFrame(tasks, ({ ms }) => ms), "ms", "nothing: the same with what the browser paints and commits on that thread without a GPU, 95th percentile", "<= 16", { share: 0.95, promised: false });
   const longest = Math.max(...tasks.map(({ ms }) => ms));
   row("longest_task", [longest, longest, longest], "ms", "nothing: the longest task while 200 series are followed", "<= 50");
   if (asked.followMinutes > 0) await memory(tab, asked.followMinutes);
@@ -228,7 +229,7 @@ async function memory(tab, minutes) {
   const early = sizes.slice(0, 3);
   const late = sizes.slice(-3);
   console.log(JSON.stringify({
-    name: "web.memory", value: quantile(late, 0.5) / quantile(early, 0.5), unit: "ratio", against: `the page's heap at the begin of ${minutes} minutes of following`, bar: "<= 1.1",
+    name: "web.memory", value: quantile(late, 0.5) / quantile(early, 0.5), unit: "ratio", against: `the page's heap at the begin of ${minutes} minutes of following`, bar: "<= 1.1", promised: true,
     raw: { ours: quantile(late, 0.5), theirs: quantile(early, 0.5) }, n: 3, spread: [Math.min(...late) / Math.max(...early), Math.max(...late) / Math.min(...early)],
   }));
 }

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -33,6 +34,7 @@ class ReportTest(unittest.TestCase):
                 ("a ratio without its values", {"raw": {"ours": 1}}, "raw"),
                 ("two runs", {"n": 2}, "n"),
                 ("holds of its own", {"holds": True}, "holds"),
+                ("a promise in words", {"promised": "yes"}, "promised"),
                 ("no name", {"name": ""}, "name")]:
             with self.subTest(name), self.assertRaisesRegex(report.BadResult, f"^{field} is|^{field} "):
                 report.check({**GOOD, **change})
@@ -54,6 +56,24 @@ class ReportTest(unittest.TestCase):
                                ("rec", False)]:
             with self.subTest(only):
                 self.assertEqual(expected, report.chosen("recorder.scope", only))
+
+    def test_a_full_run_ends_with_one_where_a_promise_is_broken(self):
+        missed, held = {**GOOD, "value": 1.4}, GOOD
+        for name, row, full, told in [
+                ("holds", {**held, "promised": True}, 0, "holds "),
+                ("is missed", {**missed, "promised": True}, 1, "MISSED"),
+                ("our own, holds", {**held, "promised": False}, 0, "holds (our own bar)"),
+                ("our own, missed", {**missed, "promised": False}, 0, "missed (our own bar)"),
+                ("nothing is said", missed, 0, "MISSED")]:
+            for quick, code in [([], full), (["--quick"], 0)]:
+                with self.subTest(name, quick=quick), tempfile.TemporaryDirectory() as room:
+                    output = pathlib.Path(room, "output")
+                    output.write_text(json.dumps(row), encoding="utf-8")
+                    ended = subprocess.run([sys.executable, report.__file__, "--json", f"{room}/json", *quick, str(output)],
+                                           check=False, capture_output=True, text=True)
+                    self.assertEqual(code, ended.returncode, ended.stderr)
+                    self.assertIn(told, ended.stdout)
+                    self.assertEqual("is missed" == name, "missed what is promised: recorder.scope" in ended.stderr)
 
 
 if __name__ == "__main__":
