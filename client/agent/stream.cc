@@ -10,8 +10,7 @@
 #include "base/log.h"
 #include "base/stream_metadata.h"
 #include "base/tls/tls_trouble.h"
-#include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
+#include "proto/retry_delay.h"
 #include "stepwell/v1/ingest.grpc.pb.h"
 
 namespace stepwell::agent {
@@ -62,19 +61,6 @@ constexpr absl::Duration kAskedWaitMax = absl::Minutes(5);
 
 // How long the end of a call that cannot be written to any more may take to come.
 constexpr absl::Duration kLastWordWait = absl::Seconds(1);
-
-// Of a RetryInfo; zero where there is none.
-absl::Duration AskedWait(const grpc::Status& status) {
-  google::rpc::Status wire;
-  google::rpc::RetryInfo retry;
-  if (!wire.ParseFromString(status.error_details())) return absl::ZeroDuration();
-  for (const auto& detail : wire.details()) {
-    if (!detail.UnpackTo(&retry)) continue;
-    return absl::Seconds(retry.retry_delay().seconds()) +
-           absl::Nanoseconds(retry.retry_delay().nanos());
-  }
-  return absl::ZeroDuration();
-}
 
 // What a person needs of gRPC's words, which tell each address first: the last cause.
 std::string CauseOf(const std::string& message) {
@@ -169,7 +155,7 @@ bool Stream::RunCall() {
     if (!call.broken) call.context.TryCancel();
   }
   const grpc::Status status = call.stream->Finish();
-  asked_wait_ = AskedWait(status);
+  asked_wait_ = RetryDelayIn(status.error_details()).value_or(absl::ZeroDuration());
   {
     absl::MutexLock lock(&mu_);
     call_ = nullptr;

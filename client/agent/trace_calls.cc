@@ -7,8 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "client/agent/stream.h"
-#include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
+#include "proto/retry_delay.h"
 #include "stepwell/v1/trace.grpc.pb.h"
 
 namespace stepwell::agent {
@@ -21,13 +20,7 @@ constexpr int kPingTimeoutMs = 10'000;
 // A master that says when to come again is there and busy, whatever it calls that.
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
-  google::rpc::Status wire;
-  google::rpc::RetryInfo retry;
-  if (wire.ParseFromString(status.error_details())) {
-    for (const auto& detail : wire.details()) {
-      if (detail.UnpackTo(&retry)) return absl::UnavailableError(status.error_message());
-    }
-  }
+  if (RetryDelayIn(status.error_details())) return absl::UnavailableError(status.error_message());
   // No service of a master says this without details, but its door does, where nobody is told apart any more
   // because too many wrong tokens were shown.
   if (status.error_code() == grpc::StatusCode::RESOURCE_EXHAUSTED &&

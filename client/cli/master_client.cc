@@ -19,6 +19,7 @@
 #include "client/traces/trace_upload.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "proto/retry_delay.h"
 #include "stepwell/v1/admin.grpc.pb.h"
 #include "stepwell/v1/query.grpc.pb.h"
 #include "stepwell/v1/token.grpc.pb.h"
@@ -65,19 +66,6 @@ absl::Status FromGrpc(const grpc::Status& status) {
     }
   }
   return told;
-}
-
-// When to come again, where `status` says it.
-std::optional<absl::Duration> RetryDelayOf(const grpc::Status& status) {
-  google::rpc::Status wire;
-  google::rpc::RetryInfo retry;
-  if (!wire.ParseFromString(status.error_details())) return std::nullopt;
-  for (const auto& detail : wire.details()) {
-    if (!detail.UnpackTo(&retry)) continue;
-    return absl::Seconds(retry.retry_delay().seconds()) +
-           absl::Nanoseconds(retry.retry_delay().nanos());
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -331,7 +319,7 @@ absl::StatusOr<v1::UploadTraceResponse> MasterClient::UploadTrace(
   writer->WritesDone();
   const grpc::Status ended = writer->Finish();
   absl::Status called = FromGrpc(ended);
-  const auto delay = RetryDelayOf(ended);
+  const auto delay = RetryDelayIn(ended.error_details());
   if (absl::IsResourceExhausted(called) && delay) traces::SetComeAgain(*delay, called);
   if (!called.ok()) return called;
   return response;

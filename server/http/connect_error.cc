@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "nlohmann/json.hpp"
+#include "proto/retry_delay.h"
 #include "server/rate_refusal.h"
 
 namespace stepwell {
@@ -113,15 +114,9 @@ nlohmann::json ConnectErrorJson(const RpcStatus& status) {
 }
 
 HttpHeaders RetryHeaders(const RpcStatus& status) {
-  google::rpc::Status wire;
-  google::rpc::RetryInfo retry;
-  if (!wire.ParseFromString(status.details)) return {};
-  for (const auto& any : wire.details()) {
-    if (!any.UnpackTo(&retry)) continue;
-    return {{"Retry-After", RetryAfterText(absl::Seconds(retry.retry_delay().seconds()) +
-                                           absl::Nanoseconds(retry.retry_delay().nanos()))}};
-  }
-  return {};
+  const std::optional<absl::Duration> delay = RetryDelayIn(status.details);
+  if (!delay) return {};
+  return {{"Retry-After", RetryAfterText(*delay)}};
 }
 
 HttpHeaders TrailerHeaders(const RpcStatus& status) {
