@@ -62,6 +62,11 @@ absl::StatusOr<std::string> ReadAt(int fd, std::uint64_t offset, std::size_t siz
 absl::StatusOr<std::size_t> ReadInto(int fd, std::uint64_t offset, std::span<std::byte> bytes);
 // All of `bytes` at `offset`, or an error: kResourceExhausted for a full disk or quota.
 absl::Status WriteAt(int fd, std::uint64_t offset, std::string_view bytes);
+// The bytes of `field`, as they lie in memory.
+template <typename Field>
+absl::Status StoreAt(const FileDescriptor& file, std::uint64_t offset, const Field& field) {
+  return WriteAt(file.get(), offset, {reinterpret_cast<const char*>(&field), sizeof(field)});
+}
 // The whole of a small regular file, at most `size_max` bytes.
 absl::StatusOr<std::string> ReadSmallFileAt(int directory, const std::string& name,
                                             std::size_t size_max);

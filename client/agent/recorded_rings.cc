@@ -62,11 +62,6 @@ std::uint64_t NextNumber() {
   return ++last;
 }
 
-template <typename Field>
-absl::Status StoreAt(const FileDescriptor& file, std::size_t offset, const Field& field) {
-  return WriteAt(file.get(), offset, {reinterpret_cast<const char*>(&field), sizeof(field)});
-}
-
 }  // namespace
 
 RecordedRings::RecordedRings(FileDescriptor directory, RingFolder folder, std::uint32_t worker,

@@ -97,12 +97,9 @@ void RecordedWriter::StoreCapture(std::uint32_t request, std::int32_t first_batc
                                   std::int32_t step_count) {
   const std::uint64_t steps = std::uint64_t{static_cast<std::uint32_t>(first_batch)} << 32 |
                               static_cast<std::uint32_t>(step_count);
-  const auto store = [this](std::size_t offset, const auto& field) {
-    return WriteAt(rings_->header().get(), offset,
-                   {reinterpret_cast<const char*>(&field), sizeof(field)});
-  };
-  if (!store(offsetof(spool::WriterHeader, capture_steps), steps).ok()) return;
-  store(offsetof(spool::WriterHeader, capture_request), request).IgnoreError();
+  const FileDescriptor& header = rings_->header();
+  if (!StoreAt(header, offsetof(spool::WriterHeader, capture_steps), steps).ok()) return;
+  StoreAt(header, offsetof(spool::WriterHeader, capture_request), request).IgnoreError();
 }
 
 void RecordedWriter::StoreControl(std::uint32_t control) {

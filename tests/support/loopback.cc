@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cstdint>
 #include <random>
 
 #include "absl/cleanup/cleanup.h"
@@ -15,14 +14,6 @@ namespace {
 constexpr int kBacklog = 16;
 
 }  // namespace
-
-sockaddr_in Loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return address;
-}
 
 int FreePort() {
   static int next = 20000 + static_cast<int>(std::random_device()() % 10000);

@@ -3,9 +3,17 @@
 
 #include <netinet/in.h>
 
+#include <cstdint>
+
 namespace stepwell::testing {
 
-sockaddr_in Loopback(int port);
+inline sockaddr_in Loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return address;
+}
 
 // Free when asked. Below the range that the kernel gives to outgoing connections, so that none of
 // them sits on it while what listens there is being restarted.

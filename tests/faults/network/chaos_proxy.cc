@@ -24,10 +24,12 @@
 #include <vector>
 
 #include "tests/faults/network/weather.h"
+#include "tests/support/loopback.h"
 
 namespace stepwell::faults {
 namespace {
 
+using testing::Loopback;
 using Clock = std::chrono::steady_clock;
 using TimePoint = Clock::time_point;
 
@@ -40,14 +42,6 @@ constexpr int kWritesPerTurn = 64;
 [[noreturn]] void Give(const char* what) {
   std::perror(what);
   std::abort();
-}
-
-sockaddr_in Loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return address;
 }
 
 int TcpSocket() { return socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
