@@ -5,7 +5,7 @@ import { brokenPage, type Failure } from "./failure";
 export type Outcome = "fine" | "failed" | "stop";
 
 export interface Loop {
-  /** Asks now, for the question has changed: an answer under way is given up. */
+  /** Asks now, for the question has changed, when who says so is done: an answer under way is given up. */
   now(): void;
   /** Asks the same anew, for the answer may have changed: once the one under way is there. What fails keeps
    * its distance, what has stopped stays so. */
@@ -23,6 +23,7 @@ export function loop(intervalMs: () => number, look: (signal: AbortSignal) => Pr
   let stopped = false;
   let rests = false;
   let failures = 0;
+  let newest: object | undefined;
 
   const wait = (ms: number): void => {
     clearTimeout(timer);
@@ -58,11 +59,17 @@ export function loop(intervalMs: () => number, look: (signal: AbortSignal) => Pr
     if (failures > 0) wait(backedOff * (0.75 + Math.random() / 2));
     else wait(askedAgain ? 0 : intervalMs());
   };
+  // Once whoever wants it has done all else, and before the browser paints that: a timer's turn comes behind it.
   const now = (): void => {
     under?.abort();
     under = undefined;
     rests = false;
-    wait(0);
+    const asked = (newest = {});
+    queueMicrotask(() => {
+      if (asked !== newest || stopped || under) return;
+      clearTimeout(timer);
+      void turn();
+    });
   };
   const soon = (): void => {
     if (under) askedAgain = true;

@@ -110,6 +110,23 @@ test("a changed question gives up the one under way", async () => {
   assert.equal(questions.asked.length, 3);
 });
 
+test("a changed question is asked before the browser paints, and once, whatever else is said meanwhile", async () => {
+  const of = start();
+  of.now();
+  of.now();
+  of.soon();
+  assert.equal(questions.asked.length, 0);
+  await null;
+  assert.equal(questions.asked.length, 1);
+  // The timers of the start and of the pulse do not come behind it.
+  await bench.pass(0);
+  assert.equal(questions.asked.length, 1);
+  of.now();
+  of.stop();
+  await bench.pass(intervalMs);
+  assert.equal(questions.asked.length, 1);
+});
+
 test("what fails keeps its distance from pulses, what has stopped stays so until the question changes", async () => {
   const of = start();
   await bench.pass(0);
