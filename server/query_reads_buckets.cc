@@ -56,6 +56,12 @@ BucketPlan PlanBatchAxis(const BatchAttempts& attempts, const v1::BatchRange& as
   return PlanBuckets(BucketAxis::kBatch, start, std::max(start, end), buckets_max);
 }
 
+// Batches beyond the trial's last are none, whatever was asked for.
+std::int64_t EndOf(const BucketPlan& plan, const BatchAttempts& attempts) {
+  if (plan.axis == BucketAxis::kTime) return plan.end;
+  return std::clamp(attempts.end_batch(), plan.start, plan.end);
+}
+
 using BucketSeries = v1::QueryBucketsResponse::BucketSeries;
 
 bool IsEmpty(const Bucket& bucket) { return bucket.count == 0 && bucket.nan_count == 0; }
@@ -236,6 +242,7 @@ absl::StatusOr<std::optional<v1::QueryBucketsResponse>> BucketsAnswer::Make() {
   v1::QueryBucketsResponse response;
   response.set_start(resolution.plan.start);
   response.set_width(resolution.plan.width);
+  response.set_end(EndOf(resolution.plan, attempts));
   response.set_resolution(resolution.wire());
   STEPWELL_RETURN_IF_ERROR(AddSeries(attempts, resolution, response));
   STEPWELL_ASSIGN_OR_RETURN(const bool held, ConfirmBook(attempts, resolution));

@@ -31,6 +31,7 @@ before(async () => {
   }
   // Of a project of its own, whose cap is tighter than this trial's.
   ids.push(await raw.write({ trial: "wide", project: "tight", ...clock, series: [timing("step", () => 1), timing("train_batch", () => 0.5)] }));
+  ids.push(await raw.write({ trial: "long", ...clock, ticks: 5001, stepUs: 20_000, series: [timing("step", () => 0.02), { group: "training", name: "loss", value: () => 1 }] }));
   raw.close();
   await tab.goto(stand.url);
 }, { timeout: 4 * deadlineMs });
@@ -63,7 +64,32 @@ test("the table of timings and its CSV say what was recorded, column by column",
   for (const [name, [wanted, by]] of Object.entries(values)) near(name, Number(line[name] ?? assert.fail(name)), wanted, by);
 });
 
+test("without a cursor the legends of a trial that has ended tell all its batches, as its table does", async () => {
+  const shares = 'section[aria-label="Timings"] > section.panel:nth-of-type(1) figure';
+  const share = async (name) => Number((await text(`${shares} .legend li:has(bdi:text-is("${name}"))`)).match(/([\d.]+) %/)[1]);
+  await seen(`${shares} .legend li`);
+  await until("what stands at rest", async () => (await text(`${shares} .chart-place`)) === "all batches shown");
+  // Of the newest bucket a fifth is fetching.
+  assert.ok(Math.abs((await share("dataloader_next")) - 10.05) < 0.06, String(await share("dataloader_next")));
+  assert.equal(await share("train_batch"), 50);
+  // Of what the chart is zoomed to.
+  await show(`#/trial/${ids[0]}/timings?axis=batch&from=150&to=200`);
+  await until("the share of the last fifty", async () => Math.abs((await share("dataloader_next")) - 17.55) < 0.06);
+  await tab.locator(`${shares} .chart-canvas`).focus();
+  await tab.keyboard.press("ArrowRight");
+  await until("a place", async () => /^batch 1\d\d$/.test(await text(`${shares} .chart-place`)));
+});
+
+test("the range is told to the last batch, not to the end of its bucket", async () => {
+  // More batches than a chart has buckets.
+  for (const where of [`#/trial/${ids[5]}/timings`, `#/trial/${ids[5]}/metrics?axis=batch&m=training%2Floss`, `#/trial/${ids[5]}/heat?axis=batch`]) {
+    await show(where);
+    await until(`the range of ${where}`, async () => (await count("[data-range]")) > 0 && (await text("[data-range]")) === "batches 0 to 5,000");
+  }
+});
+
 test("throughput is how many steps there were in a second", async () => {
+  await show(`#/trial/${ids[0]}/timings`);
   const legend = '[data-metric="throughput"] .legend';
   await seen(legend);
   assert.match((await text(legend)).replace(/\s+/g, " ").trim(), /^steps per second 1(\.0+)? 1?\/s/);

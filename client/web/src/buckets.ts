@@ -18,12 +18,13 @@ export function holes(answer: { readonly completeness?: Completeness }): KnownGa
   return (answer.completeness?.gaps ?? []).filter((gap) => !missesNothing(gap.cause)).map(knownGap);
 }
 
-/** What an answer covers, where all was asked for. */
+/** What an answer covers, where all was asked for: to the end of its last bucket, or of the trial where that reaches over it. */
 export function coveredRange(answer: QueryBucketsResponse): Range {
   const start = Number(answer.start);
   let last = 0;
   for (const series of answer.series) last = Math.max(last, series.indexes[series.indexes.length - 1] ?? 0);
-  return { start, end: start + (last + 1) * Number(answer.width) };
+  const end = start + (last + 1) * Number(answer.width);
+  return { start, end: answer.end > 0n ? Math.min(end, Number(answer.end)) : end };
 }
 
 /** The axis of a question; null = all there is. */

@@ -30,6 +30,8 @@ export interface ChartData {
   readonly looks?: readonly LineLook[];
   /** Which of the palette each line has, where that is not its place among them: a line keeps its colour when another ends. */
   readonly colors?: readonly number[];
+  /** What is told of each line where no cursor is; else its newest value. */
+  readonly rest?: { readonly words: string; readonly values: readonly string[] };
   /** Of the chart, in CSS pixels, where it is known: to ask for it lays out the page once for each chart. */
   readonly width?: number;
 }
@@ -344,21 +346,23 @@ export class Chart {
     this.legend.classList.toggle("many", data.names.length > bandNamesMax);
   }
 
-  /** The bucket under the cursor, else the newest one of each line. */
+  /** The bucket under the cursor, else what is told at rest: by itself the newest one of each line. */
   private showCursor(): void {
     const data = this.data;
     if (!data || this.values.length !== data.names.length) return;
     const index = this.plot?.cursor.idx ?? null;
     const at = index === null ? null : data.aligned.places[index] ?? null;
+    const rest = index === null ? data.rest : undefined;
     data.aligned.lines.forEach((line, which) => {
-      this.values[which]?.show(...this.valueWords(line, which, index));
+      const words: [string, string] = rest ? [rest.values[which] ?? "–", ""] : this.valueWords(line, which, index);
+      this.values[which]?.show(...words);
     });
     const left = this.plot?.cursor.left ?? -1;
     const pointed = at === null || !this.plot || left < 0 ? null : this.fromPlot(this.plot.posToVal(left, "x"));
     // Told in the chart that a person is on, not in all that share its cursor. Only there its width is asked
     // for: that lays the page out.
     const band = pointed === null || data.bands.length === 0 || !this.element.matches(":hover, :focus-within") ? null : this.bandNear(data, pointed);
-    const words = at === null ? "newest values" : this.placeWords(at, data);
+    const words = at === null ? rest?.words ?? "newest values" : this.placeWords(at, data);
     fill(this.place, words, band && h("span", { class: "gap-words" }, ` Gap: ${band.texts.slice(0, 3).join("; ")}`));
   }
 

@@ -21,7 +21,7 @@ export function grown(kept: QueryBucketsResponse, tail: QueryBucketsResponse, fi
     return { ...one, ...(news ? { seriesNos: news.seriesNos } : {}), ...joined(one, news, first, from) };
   });
   for (const one of tails.values()) series.push({ ...one, indexes: one.indexes.map((index) => index + from) });
-  return { ...kept, series, ...withGaps(kept, tail, Number(tail.start)) };
+  return { ...kept, series, end: tail.end > kept.end ? tail.end : kept.end, ...withGaps(kept, tail, Number(tail.start)) };
 }
 
 type Asked = Promise<Result<QueryBucketsResponse> | null>;

@@ -65,10 +65,10 @@ const all = [
   series(4, "training", "loss", { rank: "0" }), series(5, "timing", "step", { rank: "0" }), series(6, "agent", "clock_offset", { agent: "a" }),
 ];
 
-test("the usual charts come first, timings have a page of their own", () => {
+test("the training's own charts come first, then the usual ones, timings have a page of their own", () => {
   const charts = metricCharts(all);
-  assert.deepEqual(charts.map((chart) => chart.id), ["gpu/gpu_util", "disk/disk_iops", "agent/clock_offset", "training/loss"]);
-  assert.deepEqual(chosenCharts(charts, []).map((chart) => chart.id), ["gpu/gpu_util", "disk/disk_iops", "training/loss"]);
+  assert.deepEqual(charts.map((chart) => chart.id), ["training/loss", "gpu/gpu_util", "disk/disk_iops", "agent/clock_offset"]);
+  assert.deepEqual(chosenCharts(charts, []).map((chart) => chart.id), ["training/loss", "gpu/gpu_util", "disk/disk_iops"]);
   assert.deepEqual(chosenCharts(charts, ["agent/clock_offset", "gone/away"]).map((chart) => chart.id), ["agent/clock_offset"]);
   assert.deepEqual(chosenCharts(metricCharts([series(1, "own", "x")]), []).map((chart) => chart.id), ["own/x"]);
 });

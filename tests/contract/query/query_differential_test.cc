@@ -92,6 +92,18 @@ class QueryReadsDifferential : public RandomTrialTest {
     if (request.resolution() != v1::RESOLUTION_UNSPECIFIED && response->series_size() > 0) {
       ASSERT_EQ(response->resolution(), request.resolution());
     }
+    if (by_batch) {
+      std::int64_t end = 0;  // behind the trial's last batch
+      for (const auto& [attempt, span] : spans_[external_id_]) {
+        end = std::max<std::int64_t>(end, span.second + 1LL);
+      }
+      if (request.batch_range().end_batch() != 0) {
+        end = std::min<std::int64_t>(end, request.batch_range().end_batch());
+      }
+      ASSERT_EQ(response->end(), std::max<std::int64_t>(response->start(), end));
+    } else if (response->series_size() > 0) {
+      ASSERT_GT(response->end(), response->start());
+    }
     ASSERT_EQ(response->start() % step_us, 0);
     ASSERT_EQ(response->width() % step_us, 0);
     // Whole steps: the last one may reach over the end.

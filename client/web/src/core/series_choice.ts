@@ -24,6 +24,9 @@ export const usualMetrics = [
   "network/net_throughput_recv", "disk/disk_iops", "disk/disk_throughput_read", "disk/disk_throughput_write",
 ] as const;
 
+/** Loss, accuracy and the like: what somebody looks for first. */
+const ownGroup = "training";
+
 /** Labels that have a selector of their own, in this order; others are told in a line's name. */
 export const choosableLabels = ["agent", "device", "rank"] as const;
 
@@ -36,7 +39,7 @@ function isMetric(series: KnownSeries): boolean {
   return series.metricGroup !== "timing";
 }
 
-/** All metrics of a trial: the usual ones first, then by group and name. */
+/** All metrics of a trial: what the training records itself first, then the usual ones, then by group and name. */
 export function metricCharts(all: readonly KnownSeries[]): MetricChart[] {
   const charts = new Map<string, MetricChart>();
   for (const series of all.filter(isMetric)) {
@@ -46,6 +49,7 @@ export function metricCharts(all: readonly KnownSeries[]): MetricChart[] {
     chart.series.push(series);
   }
   const place = (chart: MetricChart): number => {
+    if (chart.metricGroup === ownGroup) return -1;
     const at = (usualMetrics as readonly string[]).indexOf(chart.id);
     return at < 0 ? usualMetrics.length : at;
   };
@@ -56,7 +60,7 @@ export function metricCharts(all: readonly KnownSeries[]): MetricChart[] {
 export function chosenCharts(charts: readonly MetricChart[], metrics: readonly string[]): MetricChart[] {
   if (metrics.length > 0) return charts.filter((chart) => metrics.includes(chart.id));
   const usual = new Set<string>(usualMetrics);
-  const begins = charts.filter((chart) => usual.has(chart.id) || chart.metricGroup === "training");
+  const begins = charts.filter((chart) => usual.has(chart.id) || chart.metricGroup === ownGroup);
   return begins.length > 0 ? begins : charts.slice(0, usualMetrics.length);
 }
 

@@ -109,6 +109,12 @@ function meanOfAll(steps: ScopeTotals): number {
   return seconds / count;
 }
 
+/** Of all steps together, as a table has it: each layer's share of their time, 0 ... 1. */
+export function wholeShares({ layers }: Stack): number[] {
+  const whole = layers.reduce((sum, layer) => sum + layer.seconds, 0);
+  return layers.map((layer) => (whole > 0 ? layer.seconds / whole : 0));
+}
+
 /** Upper edges of the layers, first layer lowest: what a stacked chart draws. */
 export function edges(layers: readonly Layer[]): number[][] {
   const sums: number[] = [];

@@ -12,7 +12,7 @@ import { lineLook, othersColor, restColor, type LineLook } from "../core/palette
 import { printable } from "../core/printable";
 import { paceMs } from "../core/pulse_pace";
 import { bucketCount, type Range } from "../core/range";
-import { other, rateAligned, stackAligned, stacked, unaccounted, type ScopeTotals, type Stack } from "../core/stacking";
+import { other, rateAligned, stackAligned, stacked, unaccounted, wholeShares, type ScopeTotals, type Stack } from "../core/stacking";
 import { rankSelector, shownRank } from "../core/timing_rank";
 import { countText, plural, secondsText, valueText } from "../core/units";
 import type { TrialView } from "../core/view_state";
@@ -217,10 +217,14 @@ export class TimingsTab implements TrialTab {
       ? { color: layer.name === other ? othersColor(theme()) : restColor(theme()), dash: [] } : { color: lineLook(at, theme()).color, dash: [] });
     const [start, width] = [Number(answer.start), Number(answer.width)];
     this.hideCharts(false);
-    this.rate.show({ aligned: rateAligned(stack.stack, start, width), names: ["steps per second"], unit: "1/s", range: shown, axis: "batch", bands });
+    // What stands still is told as the table tells it: of all that is shown.
+    const follows = isRunning(info) && this.view?.start === null;
+    const rest = (values: readonly string[]) => (follows ? {} : { rest: { words: "all batches shown", values } });
+    this.rate.show({ aligned: rateAligned(stack.stack, start, width), names: ["steps per second"], unit: "1/s", range: shown, axis: "batch", bands, ...rest([valueText(1 / mean, "1/s")]) });
     this.chart.show({
       aligned: stackAligned(stack.stack, start, width),
       names: layers.map((layer) => printable(layer.name)), unit: "share", range: shown, axis: "batch", bands, stacked: true, looks,
+      ...rest(wholeShares(stack.stack).map((share) => `${(share * 100).toFixed(1)} %`)),
     });
   }
 
