@@ -87,6 +87,7 @@ void OwnershipLoop::Renew() {
     if (news) log::Warning("database_down", {{"status", owner.status().ToString()}});
     return;
   }
+  TellOfToken(owner->owner_before);
   if (!state.Get().database_up) log::Info("database_up");
   state.SetDatabase(absl::OkStatus());
   if (owner->is_owner && owner->epoch == epoch_) return;
@@ -97,6 +98,20 @@ void OwnershipLoop::Renew() {
     log::Info("standing_by", {{"owner", owner->owner_id}, {"epoch", owner->epoch}});
   }
   state.BecomeStandby(owner->owner_id, owner->renewed_age_seconds);
+}
+
+// That one's file has another token, which opens nothing here, and agents are refused that show it.
+void OwnershipLoop::TellOfToken(const std::string& owner_before) {
+  const bool is_others = !owner_before.empty() && owner_before != options_.master_id;
+  if (options_.token_file_made.empty() || !is_others || is_token_told_) return;
+  is_token_told_ = true;
+  log::Warning("token_is_this_masters_alone",
+               {{"file", options_.token_file_made},
+                {"owner_before", owner_before},
+                {"why",
+                 "this start made the file, and the database is, or was, another master's: "
+                 "the token in that one's file opens nothing here, this one nothing there; "
+                 "put the same file at all masters of a database"}});
 }
 
 void OwnershipLoop::Own(std::int64_t epoch) {

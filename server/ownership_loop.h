@@ -24,6 +24,8 @@ class OwnershipLoop {
     std::string master_id;
     // Where clients find us, for people.
     std::string address;
+    // The admin's token, where this start made its file; empty = it was there, or nobody is asked.
+    std::string token_file_made = {};
     absl::Duration renew_interval = absl::Seconds(2);
     // How soon a standby sees that nobody owns the database any more.
     absl::Duration standby_interval = absl::Milliseconds(500);
@@ -48,6 +50,7 @@ class OwnershipLoop {
  private:
   void Run();
   void Renew();
+  void TellOfToken(const std::string& owner_before);
   void Own(std::int64_t epoch);
   void Lose(absl::string_view why);
   // The last act of an owner that stops in order: a standby need not wait for the lapse.
@@ -62,6 +65,7 @@ class OwnershipLoop {
   const Parts parts_;
   std::int64_t epoch_ = 0;       // confined to the thread, then to Stop
   std::int64_t last_epoch_ = 0;  // the newest that was ours; confined to the thread
+  bool is_token_told_ = false;   // of TellOfToken; confined to the thread
   bool credit_flows_ = false;    // confined to the thread
   SteadyTime next_stop_;         // confined to the thread
   mutable absl::Mutex mu_;

@@ -40,6 +40,8 @@ int WriteWhole(const std::string& path, const std::string& text) {
 constexpr absl::string_view kInside = "Inside_";
 // How long one that was fetched is remembered after its end, for a clock that is set back.
 constexpr std::int64_t kFetchedGraceUs = 60'000'000;
+// How far the database's clock may be from this machine's.
+constexpr std::int64_t kClocksApartUs = 60'000'000;
 constexpr char kCertificateEnded[] =
     "the grants of this client's certificate were revoked, or have expired";
 
@@ -98,9 +100,9 @@ absl::flat_hash_map<std::string, Caller> HoldersOf(const std::vector<TokenRecord
   return holders;
 }
 
-// Under its name only when it is whole; of two that begin at once one wins.
-absl::Status MakeFile(const std::string& path) {
-  if (access(path.c_str(), F_OK) == 0) return absl::OkStatus();
+// Under its name only when it is whole; of two that begin at once one wins. False: there is one.
+absl::StatusOr<bool> MakeFile(const std::string& path) {
+  if (access(path.c_str(), F_OK) == 0) return false;
   const std::string draft = absl::StrCat(path, ".new-", getpid());
   unlink(draft.c_str());  // of one that was killed, and had our number
   const absl::Cleanup remover = [&draft] { unlink(draft.c_str()); };
@@ -110,10 +112,11 @@ absl::Status MakeFile(const std::string& path) {
         "; allowed is a file in a directory that user id ", geteuid(), " may write to"));
   }
   if (link(draft.c_str(), path.c_str()) != 0) {
-    return errno == EEXIST ? absl::OkStatus() : absl::ErrnoToStatus(errno, path);
+    if (errno == EEXIST) return false;
+    return absl::ErrnoToStatus(errno, path);
   }
   log::Info("token_made", {{"file", path}});
-  return absl::OkStatus();
+  return true;
 }
 
 }  // namespace
@@ -127,8 +130,9 @@ TokenGuard::TokenGuard(std::string path, const Clock& clock)
 
 absl::StatusOr<std::shared_ptr<TokenGuard>> TokenGuard::Open(const std::string& path,
                                                              const Clock& clock) {
-  STEPWELL_RETURN_IF_ERROR(MakeFile(path));
+  STEPWELL_ASSIGN_OR_RETURN(const bool has_made_file, MakeFile(path));
   std::shared_ptr<TokenGuard> guard(new TokenGuard(path, clock));
+  guard->has_made_file_ = has_made_file;
   const absl::MutexLock lock(&guard->mu_);
   STEPWELL_ASSIGN_OR_RETURN(Stored stored, guard->Read());
   guard->Take(std::move(stored));
@@ -257,6 +261,7 @@ void TokenGuard::Take(Stored stored) {
     admin_->digest = stored.digest;
     admin_->grants = Grants::Admin();
     admin_maker_ = AdminMaker(stored.digest);
+    admin_since_us_ = absl::ToUnixMicros(clock_.Now());
   }
   stored_ = std::move(stored);
   is_gone_ = false;
@@ -293,6 +298,7 @@ void TokenGuard::Learn(const std::vector<TokenRecord>& living, absl::Duration as
     if (!holder->certificate.empty()) named.emplace(holder->certificate, id);
   }
   const absl::MutexLock lock(&mu_);
+  LookAtMakers(living);
   TakeOutRevoked(holders, asked);
   for (const auto& [id, holder] : holders_) {
     const auto same = holders.find(id);
@@ -313,10 +319,31 @@ void TokenGuard::Learn(const std::vector<TokenRecord>& living, absl::Duration as
 void TokenGuard::LearnFetched(const std::vector<TokenRecord>& fetched, absl::Duration asked) {
   Holders holders = HoldersOf(fetched);
   const absl::MutexLock lock(&mu_);
+  LookAtMakers(fetched);
   TakeOutRevoked(holders, asked);
   // One that is known may be shown by calls that are under way, and stays.
   holders_.merge(holders);
   Confirmed(asked);
+}
+
+void TokenGuard::LookAtMakers(const std::vector<TokenRecord>& tokens) {
+  if (admin_ == nullptr || is_other_told_) return;
+  const std::string of_file = absl::StrCat(kAdminId, ":");
+  for (const TokenRecord& token : tokens) {
+    const bool is_others =
+        absl::StartsWith(token.made_by, of_file) && token.made_by != admin_maker_;
+    // Of before it may be this file's own, which had another token.
+    if (!is_others || token.created_time_us < admin_since_us_ + kClocksApartUs) continue;
+    is_other_told_ = true;
+    return log::Warning("token_of_another_file",
+                        {{"token", token.id},
+                         {"made_by", token.made_by},
+                         {"file", path_},
+                         {"why",
+                          "another master of this database has another token in its file: "
+                          "that one, and what was fetched with it, opens nothing here; put "
+                          "the same file at all of them"}});
+  }
 }
 
 bool TokenGuard::Revoked::Ends(const TokenHolder& holder) const {

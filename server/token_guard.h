@@ -37,6 +37,9 @@ class TokenGuard {
   static absl::StatusOr<std::shared_ptr<TokenGuard>> Open(const std::string& path,
                                                           const Clock& clock);
 
+  // Whether Open made the file.
+  bool has_made_file() const { return has_made_file_; }
+
   // Of an Authorization header, and of a token by itself. kUnauthenticated: it lives not (IsEndedTokenRefusal), or was never one;
   // kUnavailable: it may be one, and the database did not say so of late.
   absl::StatusOr<Caller> Identify(std::string_view authorization) ABSL_LOCKS_EXCLUDED(mu_);
@@ -101,6 +104,8 @@ class TokenGuard {
   // Of one that was fetched; of others always.
   bool MakerLives(const TokenHolder& holder, std::int64_t now_us) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Tells once of those that another file's token fetched while this one's lives: the masters of a database want the same file.
+  void LookAtMakers(const std::vector<TokenRecord>& tokens) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes those that were revoked since it was asked for out of what the database said.
   void TakeOutRevoked(Holders& learned, absl::Duration asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Confirmed(absl::Duration asked) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -112,10 +117,13 @@ class TokenGuard {
   const std::string path_;
   const Clock& clock_;
   const std::string inside_;  // "Inside_<secret>_"
+  bool has_made_file_ = false;
   mutable absl::Mutex mu_;
   Stored stored_ ABSL_GUARDED_BY(mu_);
   Caller admin_ ABSL_GUARDED_BY(mu_);             // null: the file is gone
   std::string admin_maker_ ABSL_GUARDED_BY(mu_);  // TokenRecord::made_by of what that one makes
+  std::int64_t admin_since_us_ ABSL_GUARDED_BY(mu_) = 0;
+  bool is_other_told_ ABSL_GUARDED_BY(mu_) = false;  // of LookAtMakers
   EndedTokens ended_ ABSL_GUARDED_BY(mu_);
   bool is_gone_ ABSL_GUARDED_BY(mu_) = false;                               // which was told
   absl::Duration looked_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();  // Clock::Monotonic

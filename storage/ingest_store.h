@@ -136,6 +136,8 @@ struct Ownership {
   // While another owns it: who, and how old its renewal is.
   std::string owner_id;
   double renewed_age_seconds = 0;
+  // To a claim without last_epoch: who owned it before this, or had owned it last; empty = nobody ever.
+  std::string owner_before = {};
 };
 
 class IngestStore {

@@ -105,12 +105,22 @@ absl::Status PgIngestStore::ReadRing() {
 absl::StatusOr<Ownership> PgIngestStore::AcquireOwnership(const OwnerClaim& claim) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, owner_shelf_.Borrow());
   const bool renews = claim.epoch != 0;
+  Ownership before;
+  if (!renews && claim.last_epoch == 0) {
+    STEPWELL_ASSIGN_OR_RETURN(before, ReadOwner(*connection));
+  }
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult taken,
       connection->Exec(renews ? SqlText(sql::kRenewOwnership) : SqlText(sql::kAcquireOwnership),
                        {claim.master_id, claim.address, renews ? claim.epoch : claim.last_epoch}));
-  if (taken.row_count() == 0) return ReadOwner(*connection);
-  return Ownership{.is_owner = true, .epoch = taken.Int64(0, 0), .owner_id = claim.master_id};
+  Ownership owner{.is_owner = true, .epoch = 0, .owner_id = claim.master_id};
+  if (taken.row_count() == 0) {
+    STEPWELL_ASSIGN_OR_RETURN(owner, ReadOwner(*connection));
+  } else {
+    owner.epoch = taken.Int64(0, 0);
+  }
+  owner.owner_before = std::move(before.owner_id);
+  return owner;
 }
 
 absl::Status PgIngestStore::ReleaseOwnership(const std::string& master_id, std::int64_t epoch) {

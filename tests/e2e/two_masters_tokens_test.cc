@@ -1,6 +1,7 @@
 // Two masters of one database, each with the same file of the admin's token: what is revoked at one ends what the other let in.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -133,6 +134,27 @@ TEST_F(TwoMastersTokensTest, WhatTheOwnerRevokesOpensNothingAtTheOther) {
   EXPECT_TRUE(
       Eventually([&] { return ListAt(*second_, token) == grpc::StatusCode::UNAUTHENTICATED; },
                  absl::Seconds(5)));
+}
+
+// The file of the one, and what it opens, is not the other's: that is said, with whose the other one is.
+TEST_F(TwoMastersTokensTest, AMasterThatMadeAFileOfItsOwnIsTold) {
+  EXPECT_EQ(second_->CountInLog("token_is_this_masters_alone"), 0) << "it has the same file";
+  EXPECT_EQ(master_->CountInLog("token_is_this_masters_alone"), 0) << "nobody was before it";
+  const std::string file = scratch_ / "token-of-third";
+  Words flags = Flags();
+  std::replace(flags.begin(), flags.end(), std::string(scratch_ / "token"), file);
+  flags.push_back("--master-id=third");
+  MasterProcess third({scratch_.path(), "third", master_->database_url(), flags});
+  third.Start({});
+  ASSERT_TRUE(Eventually([&] { return third.CountInLog("standing_by") > 0; }, absl::Seconds(60)))
+      << third.LogTail();
+  absl::SleepFor(absl::Seconds(2));
+  EXPECT_EQ(third.CountInLog("token_is_this_masters_alone file=" + file), 1) << third.LogTail();
+  third.Kill();
+  // The file is there now, and may be a copy for all it knows.
+  third.Start({});
+  ASSERT_TRUE(Eventually([&] { return third.CountInLog("standing_by") > 1; }, absl::Seconds(60)));
+  EXPECT_EQ(third.CountInLog("token_is_this_masters_alone"), 1);
 }
 
 }  // namespace
