@@ -85,8 +85,6 @@ absl::StatusOr<MergeResult> PgMerger::Merge(std::int64_t owner_epoch, const Merg
     const bool joins = work_.has_value() && work_->rollups.joins();
     Forget();
     link_.Drop();
-    // Its COMMIT may have happened: what it took away counts as taken away just now.
-    for (int i = 0; i < RecentRing::kSegmentCount; ++i) ring_.segment(i).last_merge_xid = 0;
     STEPWELL_RETURN_IF_ERROR(TakeFailure(merged, at, joins));
     return MergeResult{.more = true};
   }
@@ -183,7 +181,6 @@ absl::Status PgMerger::Run(PgConnection& connection, std::int64_t owner_epoch,
   // Before the transaction: leaves are attached in transactions of their own.
   STEPWELL_ASSIGN_OR_RETURN(const KeepPlan plan, ReadKeepPlan(connection, trial_id));
   STEPWELL_RETURN_IF_ERROR(EnsureLeaves(connection, plan, std::get<3>(next)));
-  std::int64_t merge_xid = 0;
   bool is_deleted = false;
   const auto merge = [&]() -> absl::Status {
     STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::int64_t> deleted,
@@ -191,8 +188,6 @@ absl::Status PgMerger::Run(PgConnection& connection, std::int64_t owner_epoch,
     is_deleted = !deleted.empty();
     if (is_deleted) return absl::OkStatus();
     STEPWELL_RETURN_IF_ERROR(MergeTrial(connection, limits, plan, result));
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult xid, connection.ExecKept(sql::kReadCurrentXid, {}));
-    merge_xid = xid.Int64(0, 0);
     return failpoint::Check("merge_before_commit");
   };
   STEPWELL_RETURN_IF_ERROR(ChangeBook(book_changes_, BookScope::Of(trial_id),
@@ -202,9 +197,6 @@ absl::Status PgMerger::Run(PgConnection& connection, std::int64_t owner_epoch,
     return absl::OkStatus();
   }
   STEPWELL_FAILPOINT("merge_after_commit");
-  for (int i = 0; i < RecentRing::kSegmentCount; ++i) {
-    ring_.segment(i).last_merge_xid = static_cast<std::uint64_t>(merge_xid);
-  }
   return absl::OkStatus();
 }
 

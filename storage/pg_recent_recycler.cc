@@ -95,20 +95,38 @@ absl::StatusOr<bool> PgRecentRecycler::IsEmpty(PgConnection& connection, int seg
   return row.Bool(0, 0);
 }
 
-// A merge of before our start is not known by number: then everything up to now counts as one.
+// Asked of the database, not of those who take rows away: merges, deletions of trials on connections of their own,
+// a master of before. The lock waits for whom of them has begun, and for a fold whose COMMIT is in doubt.
+absl::Status PgRecentRecycler::NoteEmptied(PgConnection& connection, int segment) {
+  std::uint64_t xid = 0;
+  const absl::Status looked = InDdlTransaction(connection, [&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(
+        SqlCat({"lock table ", Recent(segment), ", ", RecentTicks(segment), " in share mode"})));
+    STEPWELL_ASSIGN_OR_RETURN(const bool is_empty, IsEmpty(connection, segment));
+    if (!is_empty) return absl::OkStatus();
+    STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection.Exec(sql::kReadCurrentXid));
+    xid = static_cast<std::uint64_t>(row.Int64(0, 0));
+    return absl::OkStatus();
+  });
+  if (IsLockTimeout(looked)) return absl::OkStatus();
+  STEPWELL_RETURN_IF_ERROR(looked);
+  ring_.segment(segment).emptied_xid = xid;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<bool> PgRecentRecycler::SeenByOlderSnapshot(PgConnection& connection, int segment) {
-  std::uint64_t& last_merge_xid = ring_.segment(segment).last_merge_xid;
-  if (last_merge_xid == 0) {
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult xid, connection.Exec(sql::kReadCurrentXid));
-    last_merge_xid = static_cast<std::uint64_t>(xid.Int64(0, 0));
-  }
+  const std::uint64_t emptied_xid = ring_.segment(segment).emptied_xid;
   STEPWELL_ASSIGN_OR_RETURN(const PgResult older, connection.Exec(sql::kCountOlderSnapshots,
-                                                                  {absl::StrCat(last_merge_xid)}));
+                                                                  {absl::StrCat(emptied_xid)}));
   return older.Int64(0, 0) > 0;
 }
 
 absl::Status PgRecentRecycler::TruncateIfUnseen(PgConnection& connection, std::int64_t owner_epoch,
                                                 int segment) {
+  if (ring_.segment(segment).emptied_xid == 0) {
+    STEPWELL_RETURN_IF_ERROR(NoteEmptied(connection, segment));
+    if (ring_.segment(segment).emptied_xid == 0) return absl::OkStatus();
+  }
   STEPWELL_ASSIGN_OR_RETURN(const bool seen, SeenByOlderSnapshot(connection, segment));
   if (seen) return absl::OkStatus();
   const SqlText tables = SqlCat({Recent(segment), ", ", RecentTicks(segment)});
@@ -177,20 +195,12 @@ absl::Status PgRecentRecycler::MoveRows(PgConnection& connection, std::int64_t o
   const SqlText move_ticks =
       MoveSql(RecentTicks(from), RecentTicks(to), to,
               SqlCat({"fold_no, received_time_us, series_nos, ", kTicksColumnList}));
-  std::int64_t xid = 0;
-  const absl::Status moved = connection.InTransaction([&]() -> absl::Status {
+  return connection.InTransaction([&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
     STEPWELL_RETURN_IF_ERROR(connection.ExecScript(move_rows));
     STEPWELL_RETURN_IF_ERROR(connection.ExecScript(move_ticks));
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection.Exec(sql::kReadCurrentXid));
-    xid = row.Int64(0, 0);
     return failpoint::Check("move_recent_before_commit");
   });
-  // Where it failed its COMMIT may have happened all the same.
-  ring_.segment(from).last_merge_xid = 0;
-  STEPWELL_RETURN_IF_ERROR(moved);
-  ring_.segment(from).last_merge_xid = static_cast<std::uint64_t>(xid);
-  return absl::OkStatus();
 }
 
 }  // namespace stepwell

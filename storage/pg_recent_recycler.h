@@ -36,8 +36,11 @@ class PgRecentRecycler {
   // OK where the rest can go on without it.
   absl::Status LeaveDamaged(int segment, const absl::Status& why);
   absl::StatusOr<bool> IsEmpty(PgConnection& connection, int segment);
+  // Of a segment that is empty and not current: since when it is, and will be until it is the current one.
+  // Nothing is noted while somebody is writing to it.
+  absl::Status NoteEmptied(PgConnection& connection, int segment);
   absl::StatusOr<bool> SeenByOlderSnapshot(PgConnection& connection, int segment);
-  // True when it is empty now; also when somebody held a lock and it stays as it is.
+  // It stays as it is where a snapshot may see rows of it, or somebody holds a lock.
   absl::Status TruncateIfUnseen(PgConnection& connection, std::int64_t owner_epoch, int segment);
   absl::Status Advance(PgConnection& connection, std::int64_t owner_epoch);
   // True once a VACUUM of the segment has ended; begins it where none has.

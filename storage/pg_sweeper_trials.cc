@@ -91,9 +91,13 @@ absl::StatusOr<bool> PgTrialSweeper::DrainLeaves(TrialId trial_id) {
       STEPWELL_ASSIGN_OR_RETURN(const bool done, Drain(trial_id, leaf, table.order));
       if (!done) return false;
     }
-    STEPWELL_RETURN_IF_ERROR(
-        connection_.Exec(sql::kDropLinesOfBuried, {Value(trial_id), PgDate{day}, keep_class})
-            .status());
+    CapRemovals nothing;
+    STEPWELL_RETURN_IF_ERROR(InSweepTransaction(
+        connection_, owner_epoch_, nothing, [&](std::vector<CapRemoval>&) -> absl::Status {
+          return connection_
+              .Exec(sql::kDropLinesOfBuried, {Value(trial_id), PgDate{day}, keep_class})
+              .status();
+        }));
     advanced_ = true;
   }
   return true;

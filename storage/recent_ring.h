@@ -25,8 +25,10 @@ class RecentRing {
     // not on that page is read by keys as before, and merged as long as its rows of ticks can be listed.
     bool is_damaged = false;
     bool ticks_damaged = false;
-    // Snapshots older than this transaction may still see rows that merges took away; 0 = unknown.
-    std::uint64_t last_merge_xid = 0;
+    // It was empty, and nobody was writing to it, when this transaction began its look: snapshots that are older
+    // may still see rows that merges or deletions of trials took away. 0 = not known to be empty, as always
+    // while it is the current one.
+    std::uint64_t emptied_xid = 0;
     std::int64_t first_time_us = 0;
     std::int64_t bytes = 0;
   };
@@ -35,7 +37,10 @@ class RecentRing {
   explicit RecentRing(Limits limits) : limits_(limits) {}
 
   int current() const { return current_; }
-  void set_current(int segment) { current_ = segment; }
+  void set_current(int segment) {
+    current_ = segment;
+    this->segment(segment).emptied_xid = 0;
+  }
   // The one after the current one that is not damaged; the current one where there is no other.
   int next() const {
     int next = (current_ + 1) % kSegmentCount;

@@ -167,6 +167,60 @@ TEST_F(RecentRingTest, TruncatesWhatNobodyCanSeeAnyMore) {
   EXPECT_EQ(SegmentBytes(0), 0);
 }
 
+// The newest merge is older than the reader, the deletion is not: it happens on a connection that the ring knows
+// nothing of.
+TEST_F(RecentRingTest, KeepsWhatASnapshotOfBeforeADeletionSees) {
+  Reopen({.age_max_us = 0});
+  FoldOne("merged", true);
+  FoldOne("deleted", false);
+  EXPECT_EQ(SegmentRows(0), 2);
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());  // full: folds go to the next
+  MergeAll();
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
+  ASSERT_EQ(SegmentRows(0), 1) << "of the one that is still open";
+  const auto reader = Connect(url_);
+  ASSERT_TRUE(reader->ExecScript("begin isolation level repeatable read").ok());
+  ASSERT_TRUE(reader->Exec("select count(*) from stepwell.trials").ok());
+  PgCapsStore caps({.url = url_});
+  const auto deleted = caps.Delete(kEpoch, {.external_id = "deleted"}, kAllProjects);
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  ASSERT_TRUE(deleted->done);
+  ASSERT_EQ(SegmentRows(0), 0);
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
+  EXPECT_GT(SegmentBytes(0), 0) << "the reader still sees its row";
+  const auto seen = reader->Exec("select count(*) from stepwell.recent");
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  EXPECT_EQ(seen->Int64(0, 0), 1);
+  ASSERT_TRUE(reader->Commit().ok());
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
+  EXPECT_EQ(SegmentBytes(0), 0);
+}
+
+// As a fold whose COMMIT is in doubt: its rows come after the look, and go before the next one.
+TEST_F(RecentRingTest, ASegmentThatSomebodyIsWritingToIsNotKnownToBeEmpty) {
+  Reopen({.age_max_us = 0});
+  FoldOne("a", true);
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
+  const auto writer = Connect(url_);
+  ASSERT_TRUE(writer->ExecScript("create temp table kept as select * from stepwell.recent_0").ok());
+  MergeAll();
+  ASSERT_TRUE(writer->Begin().ok());
+  ASSERT_TRUE(writer->ExecScript("insert into stepwell.recent_0 select * from kept").ok());
+  const absl::Time start = absl::Now();
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
+  EXPECT_LT(absl::Now() - start, absl::Seconds(2));
+  ASSERT_TRUE(writer->Commit().ok());
+  const auto reader = Connect(url_);
+  ASSERT_TRUE(reader->ExecScript("begin isolation level repeatable read").ok());
+  ASSERT_TRUE(reader->Exec("select count(*) from stepwell.trials").ok());
+  Run("delete from stepwell.recent_0");
+  ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
+  EXPECT_GT(SegmentBytes(0), 0) << "the reader still sees its row";
+  const auto seen = reader->Exec("select count(*) from stepwell.recent");
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  EXPECT_EQ(seen->Int64(0, 0), 1);
+}
+
 TEST_F(RecentRingTest, SkipsASegmentThatSomebodyHolds) {
   Reopen({.age_max_us = 0});
   FoldOne("a", true);
