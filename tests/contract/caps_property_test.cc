@@ -1,9 +1,10 @@
-// Random caps, random ingest, random sweeps, with backends killed in the middle: whatever happens, the
-// samples that were sent are held or a gap says so.
+// Random caps, random ingest, random sweeps, random deletions of trials, with backends killed in the middle:
+// whatever happens, the samples that were sent are held or a gap says so, and of a deleted trial nothing is.
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
@@ -97,6 +98,36 @@ class CapsProperty : public CapsStoreTest {
     EXPECT_TRUE(kills_ && swept.status().code() == absl::StatusCode::kUnavailable)
         << swept.status();
   }
+  // Another one comes in its place.
+  void DeleteSome() {
+    const TrialId trial_id = writers_[Below(writers_.size())].trial_id;
+    const std::int64_t held = Number(
+        absl::StrCat("select coalesce(sum(sample_count), 0)::bigint from stepwell.usage where "
+                     "trial_id = ",
+                     Value(trial_id)));
+    absl::StatusOr<DeletedTrial> deleted = absl::UnavailableError("not asked yet");
+    // Whose backend was killed comes again, whether it was deleted or not.
+    for (int i = 0; i < 1000 && absl::IsUnavailable(deleted.status()); ++i) {
+      deleted = caps_.Delete(kEpoch, {.trial_id = Value(trial_id)}, kAllProjects);
+      EXPECT_TRUE(i == 0 || kills_) << deleted.status();
+    }
+    ASSERT_TRUE(deleted.ok()) << deleted.status();
+    EXPECT_EQ(deleted->trial_id, trial_id);
+    if (!kills_) {
+      EXPECT_EQ(deleted->sample_count, held);
+      EXPECT_TRUE(deleted->done);
+    }
+    ++deleted_count_;
+    std::erase_if(sent_, [&](const auto& each) { return each.first.first == Value(trial_id); });
+    const std::string name = absl::StrCat("in its place ", deleted_count_);
+    bool has_series = false;
+    for (OpenedWriter& writer : writers_) {
+      if (writer.trial_id != trial_id) continue;
+      writer = OpenWriter(name);
+      if (!has_series) AddSeries(writer.trial_id, kSeriesCount);
+      has_series = true;
+    }
+  }
   void RunRounds(int rounds) {
     SCOPED_TRACE(absl::StrCat("STEPWELL_TEST_SEED=", seed_));
     for (const std::string name : {"a", "a", "b"}) {
@@ -104,18 +135,26 @@ class CapsProperty : public CapsStoreTest {
       AddSeries(writers_.back().trial_id, kSeriesCount);
     }
     for (int round = 0; round < rounds && !HasFailure(); ++round) {
-      switch (Below(8)) {
+      switch (Below(16)) {
         case 0:
+        case 1:
           ChangeSomeCap();
           break;
-        case 1:
+        case 2:
+          DeleteSome();
+          break;
+        case 3:
+        case 4:
           now_us_ += static_cast<std::int64_t>(Below(3)) * kDayUs / 2;
           break;
-        case 2:
-        case 3:
+        case 5:
+        case 6:
+        case 7:
+        case 8:
           SweepSome();
           break;
-        case 4:
+        case 9:
+        case 10:
           MergeSome();
           break;
         default:
@@ -129,6 +168,21 @@ class CapsProperty : public CapsStoreTest {
   void ExpectNothingVanishedBetweenMerges() {
     ExpectLedgerAddsUp(/*between_merges=*/true);
     ExpectSentIsHeldOrGap();
+    ExpectDeletedIsGone();
+  }
+  void ExpectDeletedIsGone() {
+    EXPECT_EQ(Text(testing::BuriedMismatchSql()), "") << "left of deleted trials";
+    EXPECT_EQ(Number("select count(*) from stepwell.trials where deleted_time is not null "
+                     "and attempt_count = 0"),
+              deleted_count_)
+        << "deleted, and done with";
+    EXPECT_EQ(Number("select count(*) from stepwell.trials"),
+              deleted_count_ + static_cast<std::int64_t>(LivingTrials().size()));
+  }
+  std::set<std::int64_t> LivingTrials() const {
+    std::set<std::int64_t> trials;
+    for (const OpenedWriter& writer : writers_) trials.insert(Value(writer.trial_id));
+    return trials;
   }
   void Finish() {
     kills_ = false;
@@ -138,12 +192,15 @@ class CapsProperty : public CapsStoreTest {
     SweepAll(now_us_);
     SweepAll(now_us_);
     ExpectNothingVanished();
+    ExpectDeletedIsGone();
+    EXPECT_GT(deleted_count_, 0) << "of 200 rounds";
   }
 
   static constexpr int kSeriesCount = 9;
   const std::uint64_t seed_ = TestSeed();
   std::mt19937_64 random_{seed_};
   std::vector<OpenedWriter> writers_;
+  std::int64_t deleted_count_ = 0;
   std::int64_t now_us_ = kNowUs;
   std::atomic<bool> kills_ = false;
 };

@@ -9,6 +9,32 @@
 
 namespace stepwell::testing {
 
+// Deleted trials whose rows are going, leaf by leaf before its line of the ledger: they say nothing until all
+// are gone (BuriedMismatchSql).
+inline constexpr char kNotBeingBuriedSql[] =
+    "trial_id not in (select b.trial_id from stepwell.trials b "
+    "where b.deleted_time is not null and b.attempt_count > 0)";
+
+// Of a deleted trial that is done nothing is left but its tombstone and those of its writers.
+inline std::string BuriedMismatchSql() {
+  std::string text =
+      "select coalesce(string_agg(format('trial %s: %s in %s', trial_id, n, name), E'\n'), '') "
+      "from stepwell.trials join (";
+  const char* between = "";
+  for (const char* table : {"metrics", "ticks", "rollups", "rollup_ticks", "recent", "recent_ticks",
+                            "recent_rollups", "recent_rollup_ticks", "series", "gaps", "usage",
+                            "attempts", "writer_origins", "traces", "trace_parts", "trace_usage"}) {
+    absl::StrAppend(&text, between, "select trial_id, '", table,
+                    "' as name, count(*) as n from stepwell.", table, " group by trial_id");
+    between = " union all ";
+  }
+  absl::StrAppend(&text,
+                  " union all select place_id, 'caps', count(*) from stepwell.caps where place = 2 "
+                  "group by place_id) held using (trial_id) "
+                  "where deleted_time is not null and attempt_count = 0");
+  return text;
+}
+
 // The ledger says what the tables hold, in rows, samples and bytes ("held/ledger"): those of leaves that
 // were given up and not emptied yet are not held any more. Between merges one may have come into such a
 // leaf: what is new there and what was given up is told apart no more, until the next sweeps.
@@ -66,8 +92,9 @@ from held h full join stepwell.usage u using (trial_id, received_day, keep_class
 where (coalesce(h.row_count, 0), coalesce(h.sample_count, 0), coalesce(h.byte_count, 0),
        coalesce(h.rollup_byte_count, 0))
    is distinct from (coalesce(u.row_count, 0), coalesce(u.sample_count, 0),
-                     coalesce(u.byte_count, 0), coalesce(u.rollup_byte_count, 0)))",
-                      compared);
+                     coalesce(u.byte_count, 0), coalesce(u.rollup_byte_count, 0))
+  and )",
+                      kNotBeingBuriedSql, compared);
 }
 
 // No row without its ticks, no ticks without a row, no ticks twice. `more`: further columns of their key,
@@ -115,7 +142,7 @@ raw as materialized (
   where (r.keep_class, r.received_day) not in (select * from given_up)
   group by 1, 2, 3, 4, 5, 6, 7
 ), wrong as (
-  select format('series %s writer %s step %s bucket %s: count %s/%s min %s/%s max %s/%s sum %s/%s',
+  select trial_id, format('series %s writer %s step %s bucket %s: count %s/%s min %s/%s max %s/%s sum %s/%s',
                 series_no, writer_no, step, bucket, r.n, t.n, r.low, t.low, r.high, t.high, r.total,
                 t.total) as text
   from recount r )",
@@ -125,8 +152,10 @@ raw as materialized (
       exact ? "(r.n, r.nans, r.low, r.high) is distinct from (t.n, t.nans, t.low, t.high) "
               "or abs(r.total - t.total) > 1e-9 * r.size"
             : "t.n is null or t.n < r.n or t.low > r.low or t.high < r.high",
-      R"( limit 20)
-select coalesce(string_agg(text, E'\n'), '') from wrong)");
+      R"()
+select coalesce(string_agg(text, E'\n'), '')
+from (select text from wrong where )",
+      kNotBeingBuriedSql, " limit 20) t");
 }
 
 // Rollups of leaves whose samples were given up still count these, where they were not given up, too.
