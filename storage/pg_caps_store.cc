@@ -3,6 +3,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "storage/pg_book_change.h"
@@ -148,11 +149,14 @@ absl::StatusOr<DeletedTrial> PgCapsStore::Delete(std::int64_t owner_epoch,
     STEPWELL_RETURN_IF_ERROR(
         connection->Exec(sql::kDeleteCapsOfTrial, {Value(trial.trial_id)}).status());
     STEPWELL_RETURN_IF_ERROR(connection->Exec(sql::kBuryTrial, {Value(trial.trial_id)}).status());
-    return connection->Exec(sql::kCloseWritersOf, {Value(trial.trial_id)}).status();
+    STEPWELL_RETURN_IF_ERROR(
+        connection->Exec(sql::kCloseWritersOf, {Value(trial.trial_id)}).status());
+    return failpoint::Check("delete_before_commit");
   };
   const absl::Status changed = ChangeBook(book_changes_.get(), BookScope::Of(trial.trial_id),
                                           [&] { return connection->InTransaction(change); });
   STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
+  STEPWELL_FAILPOINT("delete_after_commit");
   // A sweep under way may be at this very trial; it takes the rest, too.
   if (!TryBeginSweeping()) return deleted;
   const absl::Cleanup release = [this] { EndSweeping(); };

@@ -1,14 +1,18 @@
 // A master under load is killed by SIGKILL at each place where work on what is stored may be cut in two:
 // Opens and definitions, the making of leaves, commits, folds, merges with their rollups, the recycling of
-// all rings, sweeps of leaves and of rows. It is started again each time on a database that has aged
-// meanwhile, so that there is something to merge, recycle or sweep at once.
+// all rings, sweeps of leaves and of rows, deletions of trials. It is started again each time on a database
+// that has aged meanwhile, so that there is something to merge, recycle or sweep at once.
+//
+// Trials that are deleted meanwhile are trials of their own, beside the one that is checked sample by sample.
 //
 // What must hold: at each death the ledger says what the tables hold, row by row, sample by sample and
 // byte by byte; in the end each sample that was acked is there once, or a gap of cause CAP counts it, and
-// these gaps count nothing else; rollups say what a recount of the samples says; no row lacks its ticks.
+// these gaps count nothing else; a trial whose deletion was cut is whole as long as it is not deleted, and once it
+// is nothing of it stays but its tombstone; rollups say what a recount of the samples says; no row lacks its ticks.
 // How it would fail: work that is committed in two halves. A merge that deletes before it commits loses
 // samples at merge_before_commit; a fold that moves its mark apart from its rows doubles them at
-// fold_after_commit; a sweep that notes its gaps later has samples missing at sweep_after_commit; rows of
+// fold_after_commit; a deletion that takes its ledger first, or its attempts, leaves rows that nobody looks for at
+// sweep_after_commit; a sweep that notes its gaps later has samples missing at sweep_after_commit; rows of
 // rollups in a transaction of their own differ from the recount at rollup_before_copy, and narrow ones that
 // are taken in one and written in another at rollup_rows_taken.
 #include <gtest/gtest.h>
@@ -23,6 +27,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tests/faults/database_text.h"
+#include "tests/faults/doomed_trials.h"
 #include "tests/faults/master_client.h"
 #include "tests/faults/scene.h"
 #include "tests/support/bookkeeping_sql.h"
@@ -70,6 +75,8 @@ struct Work {
   int series_count = 0;
   // Before each start one more writer, with a series that nobody has defined.
   bool newcomers = false;
+  // In each life a trial that was made for it is deleted.
+  bool deletes = false;
 };
 
 void PrintTo(const Work& work, std::ostream* out) { *out << work.name; }
@@ -172,7 +179,16 @@ const std::vector<Work>& Works() {
        .points = {{"sweep_before_commit", 2, 5}, {"sweep_after_commit", 2, 5}},
        .age = {.seconds = 3'700},
        .caps = {BytesOf("faults"), SamplesOf("timing")},
-       .rollups = Rollups::kAtLeast}};
+       .rollups = Rollups::kAtLeast},
+      // Some twenty transactions. What is deleted lies in recent and in a leaf, or, after a day, in leaves alone.
+      {.name = "DeleteTrial",
+       .points = {{"delete_before_commit", 0, 2},
+                  {"delete_after_commit", 0, 2},
+                  {"sweep_before_commit", 19, 7},
+                  {"sweep_after_commit", 19, 7}},
+       .age = {.seconds = 60},
+       .age_of_others = Age{.days = 1},
+       .deletes = true}};
   return *works;
 }
 
@@ -196,14 +212,23 @@ class KillPointsTest : public ::testing::TestWithParam<Work> {
     return next == nullptr && !IsDone(work().beside) ? &work().beside : next;
   }
 
+  // Of a deletion, whose transactions are always the same: each life dies in another part of it.
+  int PassesBefore(const Point& point) {
+    if (!work().deletes) return scene_.Random(0, point.skip_max);
+    const int part = Kills(point), passes = point.skip_max + 1;
+    const int first = part * passes / point.kills;
+    return scene_.Random(first, std::max(first, (part + 1) * passes / point.kills - 1));
+  }
+
   // From a start to a death at `point`, or to one from outside.
   void Live(const Point& point) {
-    std::string armed = absl::StrCat(point.name, "=exit@", scene_.Random(0, point.skip_max));
+    std::string armed = absl::StrCat(point.name, "=exit@", PassesBefore(point));
     const bool beside = &point != &work().beside && !IsDone(work().beside);
     if (beside) {
       absl::StrAppend(&armed, ";", work().beside.name, "=exit");
     }
     master_.StartAndWait({armed});
+    if (work().deletes) doomed_.Delete(kPatience);
     const bool died = Eventually([&] { return !master_.running(); }, kPatience);
     if (!died) master_.Kill();
     scene_.Say(absl::StrCat("armed ", armed, died ? ": died" : ": not reached, killed"));
@@ -257,6 +282,7 @@ class KillPointsTest : public ::testing::TestWithParam<Work> {
   // Without failpoints: what is left to be done is done, of writers that have closed, too.
   void Finish() {
     ASSERT_TRUE(master_.StartAndWait()) << master_.LogTail();
+    ASSERT_NO_FATAL_FAILURE(doomed_.ExpectWholeOrGone());
     scene_.StopProducers(absl::Seconds(60));
     MasterClient client(master_.grpc_address());
     EXPECT_TRUE(scene_.Await(
@@ -271,6 +297,15 @@ class KillPointsTest : public ::testing::TestWithParam<Work> {
                               "emptied)") == "t";
         }))
         << client.Flush() << client.Sweep() << master_.LogTail();
+  }
+
+  // What the last life did to the trial that it deleted is looked at; the next one is made.
+  void DoomNext() {
+    ASSERT_TRUE(master_.StartAndWait()) << master_.LogTail();
+    ASSERT_NO_FATAL_FAILURE(doomed_.ExpectWholeOrGone());
+    ASSERT_NO_FATAL_FAILURE(doomed_.Make());
+    master_.Kill();
+    ASSERT_NO_FATAL_FAILURE(AwaitBackends());
   }
 
   // More rows of the writer of many series than one transaction of a merge takes (2000).
@@ -325,6 +360,7 @@ class KillPointsTest : public ::testing::TestWithParam<Work> {
        "master",
        url_,
        {"--master-id", "one", "--fold-interval", "50ms", "--sweep-interval", "100ms"}}};
+  DoomedTrials doomed_{scene_, master_, url_};
 };
 
 TEST_P(KillPointsTest, NothingIsLostDoubledOrMiscounted) {
@@ -356,6 +392,9 @@ TEST_P(KillPointsTest, NothingIsLostDoubledOrMiscounted) {
           {{"--chunks", "3"}, {"--samples", "1"}, {"--series", absl::StrCat(2 + newcomer_count_)}});
       ++newcomer_count_;
     }
+    if (work().deletes) {
+      ASSERT_NO_FATAL_FAILURE(DoomNext());
+    }
     const bool is_other = work().age_of_others && lives_left % 2 == 0;
     ASSERT_EQ(MakeOlder(url_, is_other ? *work().age_of_others : work().age), "");
     ASSERT_NO_FATAL_FAILURE(Live(*point));
@@ -372,6 +411,11 @@ TEST_P(KillPointsTest, NothingIsLostDoubledOrMiscounted) {
   ExpectBookkeepingIsRight();
   ExpectTicksFit();
   if (work().series_count > 0) ExpectMergesWereCut();
+  if (work().deletes) {
+    // What dies at the first point leaves its trial whole.
+    EXPECT_GE(doomed_.spared_count(), work().points.front().kills);
+    EXPECT_LT(doomed_.spared_count(), doomed_.count());
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(, KillPointsTest, ::testing::ValuesIn(Works()), DescribeWork);

@@ -76,6 +76,26 @@ std::string MasterClient::Sweep() {
   return status.ok() ? "" : status.error_message() + " (sweep)";
 }
 
+std::string MasterClient::Delete(const std::string& name) {
+  grpc::ClientContext archiving, deleting;
+  SetDeadline(archiving, 10);
+  v1::ArchiveTrialRequest archive;
+  archive.mutable_trial()->set_external_id(name);
+  archive.set_archived(true);
+  v1::ArchiveTrialResponse archived;
+  const grpc::Status ended = stubs_->admin->ArchiveTrial(&archiving, archive, &archived);
+  if (!ended.ok() && ended.error_code() != grpc::StatusCode::NOT_FOUND) {
+    return ended.error_message() + " (archive)";
+  }
+  SetDeadline(deleting, 20);
+  v1::DeleteTrialRequest request;
+  *request.mutable_trial() = archive.trial();
+  v1::DeleteTrialResponse response;
+  const grpc::Status status = stubs_->admin->DeleteTrial(&deleting, request, &response);
+  if (!status.ok()) return status.error_message() + " (delete)";
+  return response.done() ? "" : "rows are left (delete)";
+}
+
 std::string MasterClient::Flush() {
   grpc::ClientContext context;
   SetDeadline(context, 60);

@@ -26,6 +26,9 @@ class MasterClient {
   std::string SetCaps(const std::string& group, const v1::Caps& caps);
   // A sweep from its beginning to its end. Empty = done, else why not.
   std::string Sweep();
+  // Archives it, which ends its writers, and deletes it for good; also what was deleted before. Empty = nothing
+  // of it is left, else why not.
+  std::string Delete(const std::string& name);
   // Folds all trials. Empty = done, else why not. Within 60 s.
   std::string Flush();
 
