@@ -184,8 +184,8 @@ const std::vector<Work>& Works() {
       {.name = "DeleteTrial",
        .points = {{"delete_before_commit", 0, 2},
                   {"delete_after_commit", 0, 2},
-                  {"sweep_before_commit", 19, 7},
-                  {"sweep_after_commit", 19, 7}},
+                  {"sweep_before_commit", 19, 10},
+                  {"sweep_after_commit", 19, 10}},
        .age = {.seconds = 60},
        .age_of_others = Age{.days = 1},
        .deletes = true}};
