@@ -119,7 +119,7 @@ test("a double click on a chart shows all", async () => {
 test("a window reaches from the newest sample so far back", async () => {
   await showAll();
   const window = 'select[aria-label="What is shown"]';
-  const ended = async () => (await tab.locator("[data-range]").getAttribute("title")).split(" to ").map((iso) => Date.parse(`${iso.slice(0, 23)}Z`) / 1000 - cluster.startUs / 1e6);
+  const ended = async () => (await tab.locator("[data-range] .hint").textContent()).split(" to ").map((iso) => Date.parse(`${iso.slice(0, 23)}Z`) / 1000 - cluster.startUs / 1e6);
   await tab.selectOption(window, { label: "the last minute" });
   await until("a minute", async () => (await spanText()) === "60.0 s");
   assert.deepEqual(await addressed(), { range: null, live: 60 });

@@ -117,6 +117,30 @@ test("a heat map over time is asked for by its end", async () => {
   await until("what is new is shown", async () => (await range()) !== first);
 });
 
+test("timings and heat maps say how often they are asked for, hold at a pause and go on behind it", async () => {
+  for (const [view, shows] of [["timings", '[data-metric="throughput"] canvas'], ["heat", ".heat canvas[tabindex]"]]) {
+    await show(`#/trial/${trialId}/${view}`);
+    await seen(shows);
+    await seen('[data-follow="asked"]');
+    assert.match(await text("[data-follow]"), /^refreshed every \d+ s$/);
+    const range = () => text("[data-range]");
+    const first = await range();
+    await until(`the range of ${view} grows`, async () => (await range()) !== first);
+    await tab.click('button:text-is("Pause")');
+    await seen('[data-follow="paused"]');
+    const [held, batches] = [await range(), batch];
+    assert.match(tab.url(), /from=\d+&to=\d+/, view);
+    // Longer than the page waits between two questions.
+    await new Promise((done) => setTimeout(done, 6000));
+    assert.ok(batch > batches, "the trial goes on");
+    assert.equal(await range(), held, view);
+    await tab.click('button:text-is("Follow")');
+    await seen('[data-follow="asked"]');
+    await until(`${view} go on`, async () => (await range()) !== held);
+    assert.doesNotMatch(tab.url(), /from=/, view);
+  }
+});
+
 test("a chart out of sight is drawn when it is scrolled to, and not before", async () => {
   await tab.setViewportSize({ width: 500, height: 200 });
   await show(`#/trial/${trialId}/metrics?lines=each&m=timing%2Ftrain_batch&m=timing%2Fstep&m=training%2Floss`);

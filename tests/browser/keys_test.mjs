@@ -83,6 +83,30 @@ test("a machine is chosen by keys, and the choice closes behind who leaves it", 
   await until("the choice is closed", async () => (await count('details[data-choice="Agents"][open]')) === 0);
 });
 
+test("what a cap would remove is asked and the cap is set by keys", async () => {
+  await begin("#/admin", "#cap-seriesSamples");
+  await tabTo("#cap-seriesSamples");
+  await tab.keyboard.type("1M");
+  await tab.keyboard.press("Enter");
+  await seen('button:text-is("Set these caps")');
+  assert.match(await text('.state-box:has(button:text-is("Set these caps"))'), /It would remove/);
+  assert.equal(await text('tr:has(#cap-seriesSamples) td[data-label="Decided by"]'), "default", "nothing is set by looking");
+  await tabTo(".state-box button.primary");
+  await tab.keyboard.press("Enter");
+  await until("the cap holds", async () => (await count("#cap-seriesSamples")) === 1 && (await text('tr:has(#cap-seriesSamples) td[data-label="Holds"]')) === "1M");
+  assert.match(await stand.command("caps", "get"), /\nsamples +1000000 +1000000 /);
+});
+
+test("the exact times of a range are told to who comes to it by keys", async () => {
+  await begin(`#/trial/${cluster.trialId}/metrics`, `${cpu} canvas`);
+  assert.equal(await tab.locator("[data-range] .hint").isVisible(), false);
+  await tabTo("[data-range]");
+  assert.equal(await tab.locator("[data-range] .hint").isVisible(), true);
+  assert.match(await text("[data-range] .hint"), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\S* to \d{4}-/);
+  // Of what a chart is stands in it, for all.
+  assert.equal(await text(`${cpu} .chart-head`).then((words) => words.replace(/\s+/g, " ")), "cpu_util_simple cpu, single samples");
+});
+
 /** Of one series: how far its buckets are apart, at least, and how many samples each has, at most. */
 async function bucketsOf(agent) {
   const { bytes } = await saved('button:text-is("CSV")');

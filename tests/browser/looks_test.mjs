@@ -26,6 +26,12 @@ before(async () => {
   const trace = join(stand.folder, hostile.file);
   writeFileSync(trace, composerCycle(0, 1_000_000));
   await stand.command("trace", "import", `id:${bad}`, trace);
+  const profile = join(stand.folder, "rank0.7.pt.trace.json");
+  const event = (name, ts, dur, cat) => ({ name, ph: "X", ts, dur, cat, pid: 1, tid: 1 });
+  writeFileSync(profile, JSON.stringify({ traceEvents: [
+    event("ProfilerStep#7", 1000, 400, "user_annotation"), event("aten::mm", 1100, 100, "cpu_op"), event("ProfilerStep#8", 1400, 400, "user_annotation"), event("aten::mm", 1500, 300, "cpu_op"),
+  ] }));
+  await stand.command("trace", "import", `id:${cluster}`, profile);
   await stand.command("caps", "set", "--trial", `id:${bad}`, "--group", hostile.group, "--samples", "1M");
   await openTab(stand);
   await tab.goto(stand.url);
@@ -205,7 +211,7 @@ test("an axis has its ticks whole, and a low chart has some, too", async () => {
 });
 
 /** Both themes, on phones and at a desk (320 px is what a page of 1280 has that is enlarged four times): what axe finds, contrast, names of controls. */
-async function assertReadable(where, widths = [320, 360, 1280]) {
+async function assertReadable(where, widths = [320, 360, 1280, 2560]) {
   for (const colorScheme of ["light", "dark"]) {
     await tab.emulateMedia({ colorScheme });
     for (const width of widths) {
@@ -238,6 +244,38 @@ test("a choice that is open is readable, too", async () => {
     await tab.keyboard.press("Escape");
     await gone(`details[data-choice="${what}"][open]`);
   }
+});
+
+test("what is opened, asked or kept on a page is readable, too", async () => {
+  const opened = async (what, hash, there, open, selector) => {
+    await tab.setViewportSize({ width: 1280, height: 900 });
+    await goTo(hash);
+    await seen(there);
+    await loaded(hash);
+    await open();
+    await seen(selector);
+    await assertReadable(what, [320, 1280, 2560]);
+    assert.ok((await count(selector)) > 0, `${what} is still there`);
+  };
+  const traces = `#/trial/${cluster}/traces`;
+  await opened("the steps of a trace", traces, "tr[data-trace]", () => tab.click("tr[data-trace] button:text-is('Steps')"), '.scroll[aria-label="Classes"]');
+  await tab.click("[data-focus=close-steps]");
+  await opened("a question before a trace is deleted", traces, "tr[data-trace]", () => tab.click("tr[data-trace] button:has-text('Delete')"), "tr[data-trace] :text('For good?')");
+  await tab.click("tr[data-trace] button:text-is('Keep')");
+  await opened("what a cap would remove", "#/admin", "#cap-seriesSamples", async () => {
+    await tab.fill("#cap-seriesSamples", "1k");
+    await tab.click('button:has-text("Show what it would remove")');
+  }, 'button:text-is("Set these caps")');
+  await tab.click('button:text-is("Take back")');
+  await gone('button:text-is("Set these caps")');
+  await opened("caps that are set elsewhere", "#/admin", 'summary:has-text("Set elsewhere")', () => tab.click('summary:has-text("Set elsewhere")'), "details[open] .places button");
+  await opened("a cell that is kept", `#/trial/${cluster}/heat`, ".heat canvas[tabindex]", async () => {
+    await tab.focus(".heat canvas[tabindex]");
+    await tab.keyboard.press("ArrowRight");
+  }, ".heat-leads a");
+  await opened("a chart that was chosen", `#/compare?t=${cluster}&t=${bad}`, 'tr[data-metric="timing/train_batch"]',
+    () => tab.check('tr[data-metric="timing/train_batch"] input'), '.charts [data-metric="timing/train_batch"] canvas');
+  await opened("the exact times of a range", `#/trial/${cluster}/metrics`, "[data-range]", () => tab.focus("[data-range]"), "[data-range] .hint");
 });
 
 test("boxes that say why there is nothing are readable, and so is the bar of a lost connection", async () => {

@@ -309,20 +309,32 @@ test("a trial that is not heard of is not said to have ended", async () => {
 
 test("loading is said as long as it lasts", async () => {
   const asked = [];
-  await tab.route("**/stepwell.v1.QueryService/*", (route) => { asked.push(route); });
-  for (const [hash, words] of [[`#/trial/${cluster.trialId}/timings`, "Loading the trial"], ["#/trials", "Loading the trials"]]) {
+  const trial = (view) => `#/trial/${cluster.trialId}/${view}`;
+  // Of a trial's pages what all of them ask is answered, so that each waits for its own; but for the first.
+  const shared = /\/(GetTrial|ListSeries)$/;
+  let answered = null;
+  await tab.route("**/stepwell.v1.*/*", (route) => (answered?.test(route.request().url()) ? route.continue() : void asked.push(route)));
+  const pages = [
+    [trial("timings"), "Loading the trial", null], ["#/trials", "Loading the trials", null], [trial("timings"), "Loading the timings", shared],
+    [trial("metrics"), "Loading cpu_util_simple", shared], [trial("heat"), "Loading the heat map", shared], [trial("traces"), "Loading the traces", shared],
+    [`#/compare?t=${cluster.trialId}&t=${await idOf("over")}`, "Loading the comparison", null],
+    ["#/admin", "Loading the master's status", null], ["#/admin", "Loading the caps", null],
+  ];
+  for (const [hash, words, through] of pages) {
+    answered = through;
     await tab.goto(`${stand.url}${hash}`);
     await tab.reload();
-    await seen(`[data-absence="loading"]:has-text("${words}")`);
+    const box = `[data-absence="loading"]:has-text("${words}")`;
+    await seen(box);
     await until("the question", () => asked.length > 0);
-    assert.match(await text('[data-absence="loading"]'), /The master was asked/);
-    assert.equal(await count('[data-absence]:not([data-absence="loading"])'), 0);
+    assert.match(await text(box), /The master was asked/);
+    assert.deepEqual(await tab.locator('[data-absence]:not([data-absence="loading"]):visible').allInnerTexts(), [], hash);
     asked.length = 0;
   }
-  await tab.unroute("**/stepwell.v1.QueryService/*");
+  await tab.unroute("**/stepwell.v1.*/*");
   for (const route of asked) await route.continue().catch(() => {});
   await tab.reload();
-  await seen("tbody tr");
+  await seen("dl.facts");
 });
 
 test("each way of failing has a mark and words of its own", async () => {

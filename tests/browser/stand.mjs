@@ -32,6 +32,8 @@ export class Stand {
     this.environment = {};
     this.children = new Set();
     this.master = null;
+    /** Processes of the database that were stopped. */
+    this.hanging = [];
   }
 
   start(name, program, args, env = {}) {
@@ -72,6 +74,20 @@ export class Stand {
   async killMaster() {
     this.master.kill("SIGKILL");
     await this.master.ended;
+  }
+
+  /** The private PostgreSQL as a machine that hangs has it: its processes stand still, its sockets stay. */
+  stopDatabase() {
+    const [server] = readFileSync(join(this.folder, "data", "pg", "postmaster.pid"), "utf8").split("\n").map(Number);
+    const children = readFileSync(`/proc/${server}/task/${server}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+    // The server first: what it does not start cannot go on.
+    this.hanging = [server, ...children];
+    for (const pid of this.hanging) process.kill(pid, "SIGSTOP");
+  }
+
+  /** As often as one likes. */
+  goOnDatabase() {
+    for (const pid of this.hanging.splice(0)) process.kill(pid, "SIGCONT");
   }
 
   recording(trial) {

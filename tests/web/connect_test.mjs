@@ -1,11 +1,19 @@
 // The Connect protocol as its own clients speak it, unmodified: in a browser's way (fetch) and in Node's,
-// in both encodings: each code of the protocol's table, details, streams, deadlines, cancellation.
+// in both encodings: each code of the protocol's table, details, streams, deadlines, cancellation. Twice over fetch: with
+// the oldest release that is meant to work, and with the one that the page ships.
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { Code, ConnectError, createClient, decodeBinaryHeader } from "@connectrpc/connect";
 import { compressionGzip, createConnectTransport as createNodeTransport } from "@connectrpc/connect-node";
 import { createConnectTransport as createWebTransport } from "@connectrpc/connect-web";
 import { eventually, readContract, startStand } from "./stand.mjs";
+
+/** Of client/web: both its files, for a client and its transport are of one release. */
+const pagesModules = new URL("../../client/web/node_modules/@connectrpc/", import.meta.url);
+const ofPage = (name) => import(new URL(`${name}/dist/esm/index.js`, pagesModules).href);
+const pagesVersion = JSON.parse(readFileSync(new URL("connect-web/package.json", pagesModules), "utf8")).version;
+const [pagesConnect, pagesWeb] = await Promise.all(["connect", "connect-web"].map(ofPage));
 
 const contract = readContract();
 const service = contract.getService("stepwell.v1.QueryService");
@@ -24,6 +32,8 @@ const httpStatusOf = new Map([
 
 let stand;
 const transports = new Map();
+/** Of the transports that are the page's. */
+const pagesNames = new Set();
 
 before(async () => {
   stand = await startStand(process.env.CONNECT_STAND);
@@ -36,14 +46,21 @@ before(async () => {
     transports.set(`node with gzip, ${form}`, createNodeTransport({
       baseUrl, useBinaryFormat, httpVersion: "1.1", sendCompression: compressionGzip, compressMinBytes: 0,
     }));
+    const pages = `the page's web ${pagesVersion}, ${form}`;
+    pagesNames.add(pages);
+    transports.set(pages, pagesWeb.createConnectTransport({ baseUrl, useBinaryFormat }));
   }
 });
 
 after(async () => assert.equal(await stand.stop(), 0));
 
+function clientOf(of, name) {
+  return (pagesNames.has(name) ? pagesConnect.createClient : createClient)(of, transports.get(name));
+}
+
 async function forEachClient(t, check) {
-  for (const [name, transport] of transports) {
-    await t.test(name, () => check(createClient(service, transport), name));
+  for (const name of transports.keys()) {
+    await t.test(name, () => check(clientOf(service, name), name));
   }
 }
 
@@ -103,6 +120,12 @@ test("metadata that ends a call arrives, of calls that succeed and that fail", (
 }));
 
 test("the table has all codes", () => assert.equal(httpStatusOf.size, 16));
+
+test("the page's release is another one than the tests' own", () => {
+  const { version } = JSON.parse(readFileSync(new URL("node_modules/@connectrpc/connect-web/package.json", import.meta.url), "utf8"));
+  assert.equal(pagesNames.size, 2);
+  assert.notEqual(pagesVersion, version);
+});
 
 test("a unary call is answered", (t) => forEachClient(t, async (client) => {
   const answer = await client.listTrials({ nameContains: "send 3" });
@@ -204,6 +227,6 @@ test("a client that goes ends its stream at the service", (t) => forEachClient(t
 test("what no service has is unimplemented", (t) => forEachClient(t, async (client, name) => {
   const error = await failureOf(client.getTrial({}));
   assert.equal(error.code, Code.Unimplemented);
-  const absent = createClient(adminService, transports.get(name));
+  const absent = clientOf(adminService, name);
   assert.equal((await failureOf(absent.getStatus({}))).code, Code.Unimplemented);
 }));

@@ -10,4 +10,6 @@ cd "$here"
 if ! [[ node_modules/.package-lock.json -nt package-lock.json ]]; then
   npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1 || exit 75
 fi
+page=$here/../../client/web
+[[ -f $page/node_modules/@connectrpc/connect-web/package.json ]] || (cd "$page" && npm ci --ignore-scripts --no-audit --no-fund --fetch-retries=1) || exit 75
 CONNECT_STAND=$build/bin/connect_stand exec node --test .

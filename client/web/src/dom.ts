@@ -73,6 +73,11 @@ export function bdi(text: string, title?: string): HTMLElement {
   return h("bdi", { title }, text);
 }
 
+/** `parts` with more words to them, shown where the pointer or the focus is; its key keeps the focus where it is made anew. */
+export function hinted(key: string, attributes: Attributes, hint: string, ...parts: Part[]): HTMLElement {
+  return h("span", { ...attributes, "data-focus": key, "data-hinted": "", tabindex: 0 }, parts, h("span", { class: "hint" }, hint));
+}
+
 /** As bdi, of scopes and metrics: lines are broken behind "/" and "_" rather than within a word. */
 export function named(text: string): HTMLElement {
   return h("bdi", {}, text.split(/(?<=[/_])(?![/_])/).flatMap((part, at) => (at === 0 ? [part] : [h("wbr"), part])));

@@ -4,7 +4,7 @@ import { fit, panned, spanMin, zoomed, type AxisKind, type Range } from "./core/
 import { clockText, isoText, timeText } from "./core/time_text";
 import { countText, secondsText } from "./core/units";
 import type { TrialView } from "./core/view_state";
-import { h, type Part } from "./dom";
+import { h, hinted, type Part } from "./dom";
 import type { FollowState } from "./follow";
 
 export interface RangeState {
@@ -16,8 +16,8 @@ export interface RangeState {
   readonly running: boolean;
   /** What is said of a trial that does not run. */
   readonly ended: string;
-  /** "stale": it is asked for every few seconds, and the last question failed. */
-  readonly follow: FollowState | "stale" | null;
+  /** A number: no stream tells of news, it is asked for each so many milliseconds. "stale": so it is, and the last question failed. */
+  readonly follow: FollowState | "stale" | number | null;
 }
 
 /** Of batches nobody knows how many there are before all were asked for: a link may show some of them first. As many as
@@ -97,7 +97,12 @@ function followBadge(state: RangeState): HTMLElement {
   if (state.follow === "lost") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "lost" }, "connection lost, reconnecting");
   if (state.follow === "stale") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "stale" }, staleWords);
   if (state.follow === "refused") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "refused" }, "refreshed every few seconds");
-  if (state.follow === "polling") return h("span", { class: "badge", "data-tone": "live", "data-follow": "polling", title: "Another tab has the live stream, or the master has no place for one more" }, "refreshed every few seconds");
+  if (state.follow === "polling") {
+    return hinted("follow", { class: "badge", "data-tone": "live", "data-follow": "polling" }, "Another tab has the live stream, or the master has no place for one more", "refreshed every few seconds");
+  }
+  if (typeof state.follow === "number") {
+    return h("span", { class: "badge", "data-tone": "live", "data-follow": "asked" }, h("span", { class: "dot", "aria-hidden": "true" }), `refreshed every ${countText(Math.round(state.follow / 1000))} s`);
+  }
   if (state.follow === "live") return h("span", { class: "badge", "data-tone": "live", "data-follow": "live" }, h("span", { class: "dot", "aria-hidden": "true" }), "live");
   return h("span", { class: "badge", "data-follow": "connecting" }, "connecting");
 }
@@ -137,7 +142,8 @@ export function rangeTools(state: RangeState, moves: RangeMoves, change: ChangeV
 export function rangeStatus(state: RangeState): HTMLElement[] {
   const { view, shown } = state;
   const parts = [followBadge(state)];
-  if (shown) parts.push(h("span", { class: "muted", "data-range": "", title: view.axis === "time" ? `${isoText(shown.start)} to ${isoText(shown.end)}` : "" }, rangeWords(shown, view.axis)));
+  if (shown && view.axis === "time") parts.push(hinted("range", { class: "muted", "data-range": "" }, `${isoText(shown.start)} to ${isoText(shown.end)}`, rangeWords(shown, view.axis)));
+  else if (shown) parts.push(h("span", { class: "muted", "data-range": "" }, rangeWords(shown, view.axis)));
   return parts;
 }
 

@@ -91,7 +91,7 @@ export class HeatTab implements TrialTab {
       onOpen: () => this.leads.querySelector("a")?.click(),
     });
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status), h("section", { class: "panel heat" }, this.place));
-    this.loop = loop(() => Math.max(runningMs, paceMs(this.tookMs)), (signal) => this.look(signal), (failure) => this.showFailure(failure));
+    this.loop = loop(() => this.intervalMs(), (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
   update(view: TrialView, info: TrialInfo): void {
@@ -115,11 +115,15 @@ export class HeatTab implements TrialTab {
     if (this.view) this.go({ ...this.view, ...change }, how);
   };
 
+  private intervalMs(): number {
+    return Math.max(runningMs, paceMs(this.tookMs));
+  }
+
   private rangeState() {
     const view = this.view as TrialView;
     const bounds = view.axis === "time" && this.info ? timeBounds(this.info.trial) : this.whole;
     // It is asked for every few seconds while the trial runs.
-    const follow = this.failed ? (this.failed.kind === "lost" ? "lost" as const : "stale" as const) : "live" as const;
+    const follow = this.failed ? (this.failed.kind === "lost" ? "lost" as const : "stale" as const) : this.intervalMs();
     return { view, shown: this.range, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info), follow };
   }
 
@@ -151,7 +155,7 @@ export class HeatTab implements TrialTab {
 
   private showTools(): void {
     const state = this.rangeState();
-    fill(this.status, rangeStatus(state));
+    patch(this.status, rangeStatus(state));
     const clocks = clocksOf(this.seriesOfMetric());
     refill(this.tools, toolsKey(state, this.metrics(), clocks, this.shown !== null), () => {
       const metric = h("select", { "aria-label": "Metric or scope", "data-focus": "metric", onchange: () => this.change({ metrics: [metric.value] }, "push") },

@@ -17,7 +17,7 @@ import { chosenCharts, foldsTogether, labelValues, lineNames, metricCharts, metr
 import { isoText } from "../core/time_text";
 import { countText } from "../core/units";
 import type { TrialView } from "../core/view_state";
-import { bdi, download, fill, h } from "../dom";
+import { bdi, download, fill, h, hinted } from "../dom";
 import { gapNote } from "../gap_note";
 import type { Failure, Result } from "../failure";
 import { follow, type Follow, type FollowState } from "../follow";
@@ -56,6 +56,7 @@ interface Card {
   readonly element: HTMLElement;
   readonly chart: Chart;
   readonly note: HTMLElement;
+  readonly source: HTMLElement; // what its values were made of
 }
 
 export class MetricsTab implements TrialTab {
@@ -151,9 +152,9 @@ export class MetricsTab implements TrialTab {
     if (!view || !info) return;
     const state = this.rangeState();
     const shared = sharingWords(this.shared, isRunning(info));
-    fill(this.status, rangeStatus(state),
-      this.failed && this.followState !== "lost" && h("span", { class: "badge", "data-tone": "warn", "data-stale": "", title: `${this.failed.title}. ${this.failed.advice}` }, staleWords),
-      shared && h("span", { class: "badge", "data-tone": "warn", "data-shared": "", title: printable(shared.title) }, shared.text));
+    patch(this.status, rangeStatus(state),
+      this.failed && this.followState !== "lost" && hinted("stale", { class: "badge", "data-tone": "warn", "data-stale": "" }, `${this.failed.title}. ${this.failed.advice}`, staleWords),
+      shared && hinted("shared", { class: "badge", "data-tone": "warn", "data-shared": "" }, printable(shared.title), shared.text));
     refill(this.tools, toolsKey(state, info.series.length, this.answers.length > 0), () => this.makeTools(view, info));
   }
 
@@ -233,11 +234,12 @@ export class MetricsTab implements TrialTab {
       onReset: () => this.moves.all(),
     });
     const note = h("div", {}, loadingBox(metric.name));
+    const source = h("span", { "data-source": "" });
     const element = h("section", { class: "panel", "data-metric": metric.id },
-      h("div", { class: "chart-head" }, h("h3", {}, bdi(printable(metric.name))), h("span", { class: "muted" }, bdi(printable(metric.metricGroup)))),
+      h("div", { class: "chart-head" }, h("h3", {}, bdi(printable(metric.name))), h("span", { class: "muted" }, bdi(printable(metric.metricGroup)), source)),
       note, chart.element);
     chart.element.hidden = true;
-    return { element, chart, note };
+    return { element, chart, note, source };
   }
 
   /** Charts keep the axis before until the answer of the new one is there: microseconds are no batches. */
@@ -430,7 +432,7 @@ export class MetricsTab implements TrialTab {
     });
     if (follows) card.chart.follow(data);
     else card.chart.show(data());
-    card.element.title = `from ${resolutionWords(answer.resolution)}`;
+    card.source.textContent = `, ${resolutionWords(answer.resolution)}`;
   }
 
   private emptyNote(view: TrialView): HTMLElement {

@@ -79,7 +79,7 @@ export class TimingsTab implements TrialTab {
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status),
       h("section", { class: "panel" }, h("h2", {}, "Share of the step over the batches"), this.stackNote, this.chart.element),
       this.ratePanel, this.tables);
-    this.loop = loop(() => Math.max(runningMs, paceMs(this.tookMs)), (signal) => this.look(signal), (failure) => this.showFailure(failure));
+    this.loop = loop(() => this.intervalMs(), (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
   update(view: TrialView, info: TrialInfo): void {
@@ -109,10 +109,14 @@ export class TimingsTab implements TrialTab {
     if (from) this.go({ ...from, ...change }, how);
   };
 
+  private intervalMs(): number {
+    return Math.max(runningMs, paceMs(this.tookMs));
+  }
+
   private rangeState() {
     const running = this.info !== null && isRunning(this.info);
     // Timings are asked for every few seconds while the trial runs.
-    return { view: this.view as TrialView, shown: this.shown, bounds: this.whole, running, ended: endedWords(this.info), follow: this.failed ? (this.failed.kind === "lost" ? "lost" as const : "stale" as const) : "live" as const };
+    return { view: this.view as TrialView, shown: this.shown, bounds: this.whole, running, ended: endedWords(this.info), follow: this.failed ? (this.failed.kind === "lost" ? "lost" as const : "stale" as const) : this.intervalMs() };
   }
 
   private ranks(): number[] {
@@ -128,7 +132,7 @@ export class TimingsTab implements TrialTab {
     const view = this.view;
     if (!view) return;
     const state = this.rangeState();
-    fill(this.status, rangeStatus(state));
+    patch(this.status, rangeStatus(state));
     refill(this.tools, toolsKey(state, this.ranks(), this.summary !== null), () => {
       const ranks = h("select", { "aria-label": "Rank", "data-focus": "rank", onchange: () => this.change({ rank: ranks.value }, "push") },
         this.ranks().map((rank) => h("option", { value: rank }, rankText(rank))), h("option", { value: "all" }, "all ranks together"));

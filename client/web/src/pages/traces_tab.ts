@@ -246,7 +246,7 @@ export class TracesTab implements TrialTab {
 
   private clock(trace: Trace): Part {
     const input = this.clocks.get(trace.traceNo);
-    if (!input) return h("span", { class: "muted", title: isMergeable(trace) ? "'Compare clocks' asks the master" : "Only traces in Chrome's JSON or Perfetto's form are compared" }, "–");
+    if (!input) return h("span", { class: "muted" }, isMergeable(trace) ? "not compared" : "of no form that is compared");
     const { error, shift } = clockWords(input);
     return [error, " ", h("br"), h("span", { class: "muted" }, shift), input.isCut && h("span", { class: "worse" }, " ends too early")];
   }
