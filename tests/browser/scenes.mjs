@@ -87,7 +87,7 @@ function ranked(trial, rank, startUs, pace) {
     series: [
       { group: "timing", name: "step", unit: "seconds", kind: duration, value: (tick) => 0.5 * slow * (uneven(tick) + stalls(tick)) },
       ...Object.entries(scopes).map(([name, value]) => ({ group: "timing", name, unit: "seconds", kind: duration, value })),
-      { group: "training", name: "loss", value: (tick) => (2.3 + 0.12 * rank) * Math.exp(-tick / (150 - 12 * rank)) + 0.09 * noise(tick, 80 + rank) + 0.4 + 0.12 * rank },
+      { group: "training", name: "loss", value: (tick) => (2.3 + 0.12 * rank) * Math.exp(-tick / ((150 - 12 * rank) * pace)) + 0.09 * noise(tick, 80 + rank) + 0.4 + 0.12 * rank },
     ],
   };
 }
