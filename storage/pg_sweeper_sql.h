@@ -232,7 +232,13 @@ where deleted_time is not null and attempt_count > 0 order by deleted_time, tria
 // Leaves that may hold rows of trial $1.
 inline constexpr char kListLeavesOfBuried[] = R"(
 select distinct received_day, keep_class from stepwell.usage where trial_id = $1 order by 1, 2)";
+// Where the leaf was given up before and its rows came later, snapshots of before this see them: it is
+// emptied no sooner than those of now are gone.
 inline constexpr char kDropLinesOfBuried[] = R"(
+with swept as (
+  update stepwell.swept_leaves set ledger_xid = pg_current_xact_id()::text::bigint
+  where received_day = $2 and keep_class = $3 and not emptied
+)
 delete from stepwell.usage where trial_id = $1 and received_day = $2 and keep_class = $3)";
 // Everything else that is small. Caps may have been set while it was deleted.
 inline constexpr char kDropCapsOfBuried[] =

@@ -225,6 +225,31 @@ TEST_F(CapsSweep, RowsThatAreMergedLateIntoALeafAreGivenUpOnceMore) {
   ExpectNothingVanished();
 }
 
+// Rows came into a leaf that was given up, and went with their trial: who saw them before sees them still.
+TEST_F(CapsSweep, ALeafWaitsForASnapshotOfBeforeADeletion) {
+  const OpenedWriter writer = OpenWriter("t"), late = OpenWriter("late");
+  for (const OpenedWriter& each : {writer, late}) AddSeries(each.trial_id, 2);
+  SetCaps({}, {.raw_age_seconds = kDay});
+  FillAndMerge(writer, 2, 100);
+  const auto first = Connect(url_);
+  ASSERT_TRUE(first->ExecScript("begin isolation level repeatable read; select 1").ok());
+  EXPECT_EQ(SweepAll(kADayOldUs).leaves_left, 1);
+  FillAndMerge(late, 2, 50, kNowUs + kAnHourUs);
+  ASSERT_TRUE(first->ExecScript("commit").ok());
+  const auto reader = Connect(url_);
+  ASSERT_TRUE(reader->ExecScript("begin isolation level repeatable read; select 1").ok());
+  const auto deleted = caps_.Delete(kEpoch, {.external_id = "late"}, kAllProjects);
+  ASSERT_TRUE(deleted.ok() && deleted->done) << deleted.status();
+  EXPECT_EQ(SweepAll(kADayOldUs).leaves_left, 1);
+  const std::string samples =
+      absl::StrCat("select count(*) from stepwell.samples(", Value(late.trial_id), ")");
+  EXPECT_EQ(reader->Exec(SqlOf(samples))->Int64(0, 0), 100);
+  ASSERT_TRUE(reader->ExecScript("commit").ok());
+  EXPECT_EQ(SweepAll(kADayOldUs).leaves_emptied, 1);
+  std::erase_if(sent_, [&](const auto& each) { return each.first.first == Value(late.trial_id); });
+  ExpectNothingVanished();
+}
+
 TEST_F(CapsSweep, ALeafWaitsForAMergeThatIsHalfWay) {
   const OpenedWriter writer = OpenWriter("t");
   AddSeries(writer.trial_id, 8);
