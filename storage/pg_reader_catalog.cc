@@ -71,6 +71,13 @@ Gap GapAt(const PgResult& result, int row) {
   return gap;
 }
 
+// Those whose trials are asked for and may be told of; none = there are no such trials.
+std::vector<std::string> ListedProjects(const TrialPage& page) {
+  if (page.project.empty()) return page.readable_projects.named();
+  if (!page.readable_projects.LetsThrough(page.project)) return {};
+  return {page.project};
+}
+
 }  // namespace
 
 void PgReaderSnapshot::ExpectBook(TrialId trial_id, const GapFilter& gaps) {
@@ -121,12 +128,17 @@ absl::StatusOr<std::vector<TrialRecord>> PgReaderSnapshot::ListTrials(const Tria
   TrialPage::After after{INT64_C(4'000'000'000'000'000), INT64_MAX};
   if (page.after) after = *page.after;
   const std::int16_t state = page.state ? static_cast<std::int16_t>(*page.state) : std::int16_t{0};
-  STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult result,
-      link_.RunOne(ReadQuery::kTrials, sql::kListTrials,
-                   {page.project, page.name_contains, state, PgTimestamp{after.created_time_us},
-                    after.trial_id, std::int64_t{page.limit}, !page.readable_projects.is_all(),
-                    PgArray(page.readable_projects.named())}));
+  const bool of_all = page.project.empty() && page.readable_projects.is_all();
+  const std::vector<std::string> projects = ListedProjects(page);
+  SqlText sql = sql::kListTrials;
+  std::vector<PgParam> params = {page.name_contains, state, PgTimestamp{after.created_time_us},
+                                 after.trial_id, std::int64_t{page.limit}};
+  if (!of_all) {
+    sql = sql::kListTrialsOfProjects;
+    params.push_back(PgArray(projects));
+  }
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result,
+                            link_.RunOne(ReadQuery::kTrials, std::move(sql), std::move(params)));
   std::vector<TrialRecord> trials;
   for (int row = 0; row < result.row_count(); ++row) trials.push_back(TrialAt(result, row));
   return trials;

@@ -56,18 +56,25 @@ where p.name = $1 and t.external_id = $2 and t.deleted_time is null
 inline constexpr char kReadTrial[] = "select " STEPWELL_TRIAL_COLUMNS " from " STEPWELL_TRIAL_TABLES
                                      "where t.trial_id = $1 and t.deleted_time is null";
 
-// $1 project, $2 part of the name, $3 state or 0, $4 created before (or at it with an id below $5),
-// $6 limit, $7 whether only those of the projects $8 may be told of.
-// The page first, so that nothing is summed up for trials that are not on it.
-inline constexpr char kListTrials[] = "select " STEPWELL_TRIAL_COLUMNS R"(
-from (
-  select * from stepwell.trials
-  where ($1 = '' or project_id = (select project_id from stepwell.projects where name = $1))
-    and (not $7 or project_id in (select project_id from stepwell.projects where name = any($8)))
-    and ($2 = '' or strpos(external_id, $2) > 0) and ($3::smallint = 0 or state = $3)
-    and deleted_time is null and (created_time, trial_id) < ($4, $5)
-  order by created_time desc, trial_id desc limit $6
-) t )" STEPWELL_OF_TRIAL "order by t.created_time desc, t.trial_id desc";
+// $1 part of the name, $2 state or 0, $3 created before (or at it with an id below $4), $5 limit. The page first,
+// so that nothing is summed up for trials that are not on it.
+#define STEPWELL_LISTED_TRIALS                                     \
+  "($1 = '' or strpos(external_id, $1) > 0) "                      \
+  "and ($2::smallint = 0 or state = $2) and deleted_time is null " \
+  "and (created_time, trial_id) < ($3, $4) "                       \
+  "order by created_time desc, trial_id desc limit $5"
+#define STEPWELL_NEWEST_FIRST "order by t.created_time desc, t.trial_id desc"
+inline constexpr char kListTrials[] =
+    "select " STEPWELL_TRIAL_COLUMNS
+    " from (select * from stepwell.trials where " STEPWELL_LISTED_TRIALS
+    ") t " STEPWELL_OF_TRIAL STEPWELL_NEWEST_FIRST;
+// Of the projects $6: a page of each, so that none of the others' trials is looked at.
+inline constexpr char kListTrialsOfProjects[] =
+    "select " STEPWELL_TRIAL_COLUMNS
+    " from (select t.* from stepwell.projects q cross join lateral ("
+    "select * from stepwell.trials where project_id = q.project_id and " STEPWELL_LISTED_TRIALS
+    ") t where q.name = any($6) " STEPWELL_NEWEST_FIRST
+    " limit $5) t " STEPWELL_OF_TRIAL STEPWELL_NEWEST_FIRST;
 
 inline constexpr char kListWriters[] = R"(
 select w.writer_no, w.attempt, w.rank, coalesce(o.agent_id, ''), w.state, w.committed_sequence,

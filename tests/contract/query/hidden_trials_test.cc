@@ -82,6 +82,10 @@ TEST_F(HiddenTrialsTest, AreFoundByNoReadBeforeOrAfterOthersHaveReadThem) {
   }
   EXPECT_EQ(remembering_.ListTrials({}, CallOf(other))->trials_size(), 0);
   EXPECT_EQ(remembering_.ListTrials({}, CallOf(own))->trials_size(), 2);
+  v1::ListTrialsRequest of_project;
+  of_project.set_project("default");
+  EXPECT_EQ(remembering_.ListTrials(of_project, CallOf(other))->trials_size(), 0);
+  EXPECT_EQ(remembering_.ListTrials(of_project, CallOf(own))->trials_size(), 2);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ namespace {
 constexpr int kFewTrials = 100;
 constexpr int kManyTrials = 1000;
 constexpr int kPageSize = 20;
+constexpr char kRareProject[] = "project-7";
 
 struct Asked {
   std::string method;
@@ -21,9 +22,11 @@ struct Asked {
   PgStatement statement;
 };
 
-// May look at any number of trials: what it looks for is in no index.
+// Part of a name, or a state, is in no index: until the page is full all trials are looked at, newest first, and
+// nothing else.
 bool LooksForTrials(const Asked& asked) {
-  return asked.method == "ListTrials of a name" || asked.method == "ListTrials of a state";
+  return asked.method == "ListTrials of a rare name" ||
+         asked.method == "ListTrials of a rare state";
 }
 
 class QueryPlansTest : public ManyTrialsTest {
@@ -120,6 +123,15 @@ class QueryPlansTest : public ManyTrialsTest {
     return leaves;
   }
 
+  // Three trials behind all that CopyTrial makes, of a state, a name and a project that no other has.
+  void AddRareTrials() {
+    CopyTrial(kManyTrials + 1, kManyTrials + 3);
+    Run(
+        absl::StrCat("update stepwell.trials set state = 3, external_id = 'rare-' || trial_id, "
+                     "project_id = (select project_id from stepwell.projects where name = '",
+                     kRareProject, "') where trial_id > ", Value(trial_id_) + kManyTrials));
+  }
+
   std::set<std::string> called_;
 };
 
@@ -173,6 +185,28 @@ std::vector<Asked> QueryPlansTest::AskAll() {
   list.clear_name_contains();
   list.set_state(v1::TRIAL_STATE_RUNNING);
   call("ListTrials", " of a state", [&] { return reads.ListTrials(list, Call()).status(); });
+  const auto list_rare = [&](const char* how, v1::ListTrialsRequest rare,
+                             const ProjectFilter& projects = kAllProjects) {
+    rare.set_page_size(kPageSize);
+    ReadCall of_token = Call();
+    of_token.readable_projects = projects;
+    call("ListTrials", how, [&]() -> absl::Status {
+      const auto answer = reads.ListTrials(rare, of_token);
+      EXPECT_EQ(answer.ok() ? answer->trials_size() : -1, 3) << how;
+      return answer.status();
+    });
+  };
+  v1::ListTrialsRequest rare;
+  list_rare(" of a token", rare, std::vector<std::string>{kRareProject, "project-8"});
+  rare.set_project(kRareProject);
+  list_rare(" of a project behind all others", rare);
+  rare.set_state(v1::TRIAL_STATE_FAILED);
+  list_rare(" of a rare state of a project", rare);
+  rare.clear_project();
+  list_rare(" of a rare state", rare);
+  rare.clear_state();
+  rare.set_name_contains("rare-");
+  list_rare(" of a rare name", rare);
 
   call("GetTrial", "",
        [&] { return reads.GetTrial(with_trial(v1::GetTrialRequest()), Call()).status(); });
@@ -280,6 +314,18 @@ void ExpectSumsOfOnePage(const QueryPlan& plan) {
   }
 }
 
+// Once along the index of their age, each trial once; the page ends it.
+void ExpectOneLookAtTrials(const QueryPlan& plan, int trial_count) {
+  int looks = 0;
+  for (const QueryPlan::Scan& scan : plan.scans) {
+    if (scan.table != "trials") continue;
+    ++looks;
+    EXPECT_EQ(scan.loops, 1);
+    EXPECT_LE(scan.rows, trial_count);
+  }
+  EXPECT_EQ(looks, 1);
+}
+
 // `few`: the same with a tenth of the trials.
 void ExpectFlat(const QueryPlan& plan, const QueryPlan& few) {
   // An index may be a page deeper, and a plan another: what it costs is an estimate.
@@ -292,6 +338,7 @@ TEST_F(QueryPlansTest, EveryQueryReadsOneTrialByAnIndexWhateverElseIsStored) {
   const std::vector<PgStatement> any = {{"select 1", {}, true}};
   ASSERT_TRUE(connection_->ExecAll(any).ok());
   ASSERT_TRUE(connection_->keeps_statements());
+  AddRareTrials();
   CopyTrial(1, kFewTrials);
   const std::set<std::string> leaves = LeavesOfTrial();
   ASSERT_EQ(leaves.size(), 8u);
@@ -308,8 +355,11 @@ TEST_F(QueryPlansTest, EveryQueryReadsOneTrialByAnIndexWhateverElseIsStored) {
     const bool is_list = all[i].query == ReadQuery::kTrials;
     const QueryPlan plan = ExplainQuery(*connection_, all[i].statement);
     if (is_list) ExpectSumsOfOnePage(plan);
-    if (LooksForTrials(all[i])) continue;
     EXPECT_THAT(plan.Complaints(leaves, is_list), ::testing::IsEmpty());
+    if (LooksForTrials(all[i])) {
+      ExpectOneLookAtTrials(plan, kManyTrials + 4);
+      continue;
+    }
     ExpectFlat(plan, of_few[i]);
   }
   ExpectAllAsked(seen);
