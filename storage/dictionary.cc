@@ -64,9 +64,14 @@ std::optional<Dictionary> BuildDictionary(std::span<const std::int64_t> samples,
   Dictionary dictionary;
   dictionary.indexes.reserve(samples.size());
   WordTable table(limit);
-  for (const std::int64_t sample : samples) {
-    dictionary.indexes.push_back(table.IndexOf(sample, dictionary.words));
-    if (dictionary.words.size() > limit) return std::nullopt;
+  // Where a sample is what the one before it was, its index is, too: most are, of what has few words.
+  std::uint32_t index = 0;
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    if (i == 0 || samples[i] != samples[i - 1]) {
+      index = table.IndexOf(samples[i], dictionary.words);
+      if (dictionary.words.size() > limit) return std::nullopt;
+    }
+    dictionary.indexes.push_back(index);
   }
   SortWords(dictionary);
   return dictionary;

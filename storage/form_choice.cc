@@ -1,5 +1,6 @@
 #include "storage/form_choice.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -35,13 +36,30 @@ void OfferDelta(FormChoice& choice, std::size_t count) {
   Offer(choice, Form::kDelta, PackedBytes(count - 1, width) + kArrayOverheadBytes + 8);
 }
 
+std::size_t LongestOf(const std::vector<std::uint32_t>& run_ends) {
+  std::uint32_t longest = 0;
+  std::uint32_t begin = 0;
+  for (const std::uint32_t end : run_ends) {
+    longest = std::max(longest, end - begin);
+    begin = end;
+  }
+  return longest;
+}
+
+// Of so many runs the longest is at least as long as if they were all alike: where even that costs too much, nobody
+// looks where they end.
 void OfferRuns(FormChoice& choice, std::span<const std::int64_t> integers) {
-  const IntegerShape& shape = choice.shape;
-  const std::size_t heads_bytes = PackedBytes(shape.run_count, shape.range.Width());
-  if (heads_bytes >= choice.bytes) return;
-  choice.longest_run = LongestRun(integers);
-  Offer(choice, Form::kRuns,
-        heads_bytes + PackedBytes(shape.run_count, BitWidth(choice.longest_run - 1)));
+  const std::size_t run_count = choice.shape.run_count;
+  const std::size_t heads_bytes = PackedBytes(run_count, choice.shape.range.Width());
+  const auto price = [&](std::size_t longest_run) {
+    return heads_bytes + PackedBytes(run_count, BitWidth(longest_run - 1));
+  };
+  if (price((integers.size() + run_count - 1) / run_count) >= choice.bytes) return;
+  std::vector<std::uint32_t> run_ends = RunEnds(integers, run_count);
+  const std::size_t longest_run = LongestOf(run_ends);
+  if (!Offer(choice, Form::kRuns, price(longest_run))) return;
+  choice.run_ends = std::move(run_ends);
+  choice.longest_run = longest_run;
 }
 
 // Zeros apart from a narrow band of others: disks that idle. Gathers the others only where their
@@ -49,11 +67,16 @@ void OfferRuns(FormChoice& choice, std::span<const std::int64_t> integers) {
 void OfferSparse(FormChoice& choice, std::span<const std::int64_t> integers) {
   const std::size_t zero_count = choice.shape.zero_count;
   if (zero_count == 0 || BitStringBytes(integers.size()) >= choice.bytes) return;
-  choice.non_zeros.reserve(integers.size() - zero_count);
+  if (zero_count == integers.size()) return;
+  // Asking each whether it is 0 is a branch that nobody can predict: zeros are written, too, and then
+  // written over. The last one needs the room of one more.
+  choice.non_zeros.resize(integers.size() - zero_count + 1);
+  std::int64_t* to = choice.non_zeros.data();
   for (const std::int64_t integer : integers) {
-    if (integer != 0) choice.non_zeros.push_back(integer);
+    *to = integer;
+    to += integer != 0 ? 1 : 0;
   }
-  if (choice.non_zeros.empty()) return;
+  choice.non_zeros.pop_back();
   choice.non_zero_range = MeasureRange(choice.non_zeros);
   Offer(choice, Form::kSparse,
         BitStringBytes(integers.size()) +

@@ -19,6 +19,7 @@ struct FormChoice {
   // As EncodedBytes, without the header.
   std::size_t bytes = 0;
   IntegerShape shape;
+  std::vector<std::uint32_t> run_ends;
   std::size_t longest_run = 0;
   IntegerLine line;
   std::vector<std::int64_t> non_zeros;

@@ -1,7 +1,7 @@
 #include "storage/integer_shape.h"
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 #include <limits>
 #include <numeric>
 
@@ -65,33 +65,21 @@ struct Neighbours {
   std::size_t zero_count = 0;
 };
 
-#if defined(__x86_64__)
-// Compilers do not know before run time whether four integers fit an instruction.
-#define STEPWELL_WIDE __attribute__((target("avx2")))
-constexpr std::size_t kLanes = 4;
-using Four = std::int64_t __attribute__((vector_size(kLanes * sizeof(std::int64_t))));
-using FourWords = std::uint64_t __attribute__((vector_size(kLanes * sizeof(std::uint64_t))));
-
-bool IsWide() {
-  static const bool is_wide = __builtin_cpu_supports("avx2") != 0;
-  return is_wide;
-}
-
+#if defined(STEPWELL_WIDE)
 // Takes what of `integers` fills whole vectors, and says how many that were.
 STEPWELL_WIDE std::size_t AddWide(std::span<const std::int64_t> integers, Bounds& bounds,
                                   std::uint64_t& sum) {
-  Four least = {bounds.least, bounds.least, bounds.least, bounds.least};
-  Four greatest = {bounds.greatest, bounds.greatest, bounds.greatest, bounds.greatest};
+  FourIntegers least = FourIntegers{} + bounds.least;
+  FourIntegers greatest = FourIntegers{} + bounds.greatest;
   FourWords sums = {};  // unsigned: they may wrap
   std::size_t i = 0;
-  for (; i + kLanes <= integers.size(); i += kLanes) {
-    Four x;
-    std::memcpy(&x, integers.data() + i, sizeof(x));
+  for (; i + kFour <= integers.size(); i += kFour) {
+    const FourIntegers x = LoadFour(integers.data() + i);
     least = x < least ? x : least;
     greatest = x > greatest ? x : greatest;
-    sums += reinterpret_cast<const FourWords&>(x);
+    sums += WordsOf(x);
   }
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+  for (std::size_t lane = 0; lane < kFour; ++lane) {
     bounds.Add(least[lane]);
     bounds.Add(greatest[lane]);
     sum += sums[lane];
@@ -102,23 +90,21 @@ STEPWELL_WIDE std::size_t AddWide(std::span<const std::int64_t> integers, Bounds
 // The same from the second integer on.
 STEPWELL_WIDE std::size_t AddWide(std::span<const std::int64_t> integers, Neighbours& neighbours) {
   Bounds& deltas = neighbours.deltas;
-  Four least = {deltas.least, deltas.least, deltas.least, deltas.least};
-  Four greatest = {deltas.greatest, deltas.greatest, deltas.greatest, deltas.greatest};
-  Four changes = {};  // each true is -1
-  Four zeros = {};
+  FourIntegers least = FourIntegers{} + deltas.least;
+  FourIntegers greatest = FourIntegers{} + deltas.greatest;
+  FourIntegers changes = {};  // each true is -1
+  FourIntegers zeros = {};
   std::size_t i = 1;
-  for (; i + kLanes <= integers.size(); i += kLanes) {
-    Four before;
-    Four x;
-    std::memcpy(&before, integers.data() + i - 1, sizeof(before));
-    std::memcpy(&x, integers.data() + i, sizeof(x));
-    const Four delta = x - before;
+  for (; i + kFour <= integers.size(); i += kFour) {
+    const FourIntegers before = LoadFour(integers.data() + i - 1);
+    const FourIntegers x = LoadFour(integers.data() + i);
+    const FourIntegers delta = x - before;
     least = delta < least ? delta : least;
     greatest = delta > greatest ? delta : greatest;
     changes -= delta != 0;
     zeros -= x == 0;
   }
-  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+  for (std::size_t lane = 0; lane < kFour; ++lane) {
     deltas.Add(least[lane]);
     deltas.Add(greatest[lane]);
     neighbours.change_count += static_cast<std::size_t>(changes[lane]);
@@ -126,15 +112,30 @@ STEPWELL_WIDE std::size_t AddWide(std::span<const std::int64_t> integers, Neighb
   }
   return i;
 }
+
+// Of the ends of runs those that whole vectors tell, appended at `end`; says how many integers have been looked at.
+STEPWELL_WIDE std::size_t AddRunEndsWide(std::span<const std::int64_t> integers,
+                                         std::uint32_t*& end) {
+  std::size_t i = 0;
+  for (; i + kFour < integers.size(); i += kFour) {
+    unsigned changes = SignsOf(LoadFour(integers.data() + i) != LoadFour(integers.data() + i + 1));
+    for (; changes != 0; changes &= changes - 1) {
+      *end++ =
+          static_cast<std::uint32_t>(i + 1) + static_cast<std::uint32_t>(std::countr_zero(changes));
+    }
+  }
+  return i;
+}
 #endif
 
 // REQUIRES: two integers or more.
-Neighbours NeighboursOf(std::span<const std::int64_t> integers) {
+Neighbours NeighboursOf(std::span<const std::int64_t> integers, Lanes lanes) {
   Neighbours neighbours(integers[1] - integers[0]);
   std::size_t done = 1;
-#if defined(__x86_64__)
-  if (IsWide()) done = AddWide(integers, neighbours);
+#if defined(STEPWELL_WIDE)
+  if (lanes == Lanes::kFour) done = AddWide(integers, neighbours);
 #endif
+  static_cast<void>(lanes);
   for (std::size_t i = done; i < integers.size(); ++i) {
     neighbours.Add(integers[i - 1], integers[i]);
   }
@@ -178,14 +179,15 @@ bool AddResiduals(std::span<const std::int64_t> integers, std::int64_t step, int
 
 int IntegerRange::Width() const { return BitWidth(Distance(min, max) / factor); }
 
-IntegerTotals TotalsOf(std::span<const std::int64_t> integers) {
+IntegerTotals TotalsOf(std::span<const std::int64_t> integers, Lanes lanes) {
   STEPWELL_CHECK(!integers.empty());
   Bounds bounds(integers[0]);
   std::uint64_t sum = 0;
   std::size_t done = 0;
-#if defined(__x86_64__)
-  if (IsWide()) done = AddWide(integers, bounds, sum);
+#if defined(STEPWELL_WIDE)
+  if (lanes == Lanes::kFour) done = AddWide(integers, bounds, sum);
 #endif
+  static_cast<void>(lanes);
   for (std::size_t i = done; i < integers.size(); ++i) {
     bounds.Add(integers[i]);
     sum += static_cast<std::uint64_t>(integers[i]);
@@ -208,12 +210,13 @@ IntegerRange MeasureRange(std::span<const std::int64_t> integers, const IntegerT
   return range;
 }
 
-IntegerShape MeasureShape(std::span<const std::int64_t> integers, const IntegerRange& range) {
+IntegerShape MeasureShape(std::span<const std::int64_t> integers, const IntegerRange& range,
+                          Lanes lanes) {
   STEPWELL_CHECK(!integers.empty() && range.narrow);
   IntegerShape shape{.range = range, .run_count = 1};
   shape.zero_count = integers[0] == 0 ? 1 : 0;
   if (integers.size() == 1) return shape;
-  const Neighbours neighbours = NeighboursOf(integers);
+  const Neighbours neighbours = NeighboursOf(integers, lanes);
   shape.delta_min = neighbours.deltas.least;
   shape.delta_max = neighbours.deltas.greatest;
   shape.run_count += neighbours.change_count;
@@ -221,13 +224,22 @@ IntegerShape MeasureShape(std::span<const std::int64_t> integers, const IntegerR
   return shape;
 }
 
-std::size_t LongestRun(std::span<const std::int64_t> integers) {
-  std::size_t longest = 0;
-  for (std::size_t begin = 0, end = 0; begin < integers.size(); begin = end) {
-    while (end < integers.size() && integers[end] == integers[begin]) ++end;
-    longest = std::max(longest, end - begin);
+std::vector<std::uint32_t> RunEnds(std::span<const std::int64_t> integers, std::size_t run_count,
+                                   Lanes lanes) {
+  STEPWELL_CHECK(!integers.empty());
+  std::vector<std::uint32_t> ends(run_count);
+  std::uint32_t* end = ends.data();
+  std::size_t done = 0;
+#if defined(STEPWELL_WIDE)
+  if (lanes == Lanes::kFour) done = AddRunEndsWide(integers, end);
+#endif
+  static_cast<void>(lanes);
+  for (std::size_t i = done; i + 1 < integers.size(); ++i) {
+    if (integers[i] != integers[i + 1]) *end++ = static_cast<std::uint32_t>(i + 1);
   }
-  return longest;
+  *end++ = static_cast<std::uint32_t>(integers.size());
+  STEPWELL_CHECK(end == ends.data() + run_count);
+  return ends;
 }
 
 bool LineFits(const IntegerRange& range) { return range.min >= -kLineMax && range.max <= kLineMax; }

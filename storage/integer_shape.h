@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
+
+#include "storage/wide.h"
 
 namespace stepwell {
 
@@ -45,14 +48,17 @@ struct IntegerLine {
 };
 
 // REQUIRES: integers is not empty.
-IntegerTotals TotalsOf(std::span<const std::int64_t> integers);
+IntegerTotals TotalsOf(std::span<const std::int64_t> integers, Lanes lanes = WidestLanes());
 // REQUIRES: integers is not empty, `totals` are theirs.
 IntegerRange MeasureRange(std::span<const std::int64_t> integers, const IntegerTotals& totals);
 IntegerRange MeasureRange(std::span<const std::int64_t> integers);
 // REQUIRES: integers is not empty, `range` is theirs and narrow.
-IntegerShape MeasureShape(std::span<const std::int64_t> integers, const IntegerRange& range);
-// The length of the longest run. REQUIRES: integers is not empty.
-std::size_t LongestRun(std::span<const std::int64_t> integers);
+IntegerShape MeasureShape(std::span<const std::int64_t> integers, const IntegerRange& range,
+                          Lanes lanes = WidestLanes());
+// Where each run of equal integers ends: the index behind its last one. REQUIRES: integers is not empty, and
+// `run_count` is theirs, as MeasureShape counts.
+std::vector<std::uint32_t> RunEnds(std::span<const std::int64_t> integers, std::size_t run_count,
+                                   Lanes lanes = WidestLanes());
 // Whether no term of a line overflows in PostgreSQL either.
 bool LineFits(const IntegerRange& range);
 // Nothing where its residual takes more than `width_max` bits, which is mostly found after some hundred

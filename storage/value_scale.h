@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "storage/wide.h"
+
 namespace stepwell {
 
 struct ScaledValues {
@@ -21,7 +23,7 @@ struct ScaledValues {
 std::optional<ScaledValues> ScaleValues(std::span<const double> values);
 // The same for callers with many short columns, which keep one `scaled`: overwritten, and of no use
 // where false is returned.
-bool ScaleValues(std::span<const double> values, ScaledValues& scaled);
+bool ScaleValues(std::span<const double> values, ScaledValues& scaled, Lanes lanes = WidestLanes());
 
 // REQUIRES: -kBinaryExponentMax <= divisor_exponent <= kDecimalExponentMax.
 double Divisor(std::int16_t divisor_exponent);

@@ -60,18 +60,17 @@ void PackDelta(std::span<const std::int64_t> integers, const IntegerShape& shape
 
 void PackRuns(std::span<const std::int64_t> integers, const FormChoice& choice,
               EncodedVector& encoded) {
-  const IntegerShape& shape = choice.shape;
-  std::vector<std::int64_t> heads;
-  heads.reserve(shape.run_count);
+  const std::vector<std::uint32_t>& ends = choice.run_ends;
+  std::vector<std::int64_t> heads(ends.size());
+  for (std::size_t run = 0; run < ends.size(); ++run) heads[run] = integers[ends[run] - 1];
   encoded.width2 = static_cast<std::int16_t>(BitWidth(choice.longest_run - 1));
-  BitWriter lengths(encoded.width2, shape.run_count);
-  for (std::size_t start = 0, end = 0; start < integers.size(); start = end) {
-    while (end < integers.size() && integers[end] == integers[start]) ++end;
-    heads.push_back(integers[start]);
-    lengths.Append(end - start - 1);
-  }
+  BitWriter lengths(encoded.width2, ends.size());
+  std::uint32_t begin = 0;
+  lengths.AppendAll(ends.size(), [&](std::size_t run) {
+    return std::uint64_t{ends[run] - std::exchange(begin, ends[run]) - 1};
+  });
   encoded.bits2 = std::move(lengths).Take();
-  PackFrame(heads, shape.range, encoded);
+  PackFrame(heads, choice.shape.range, encoded);
 }
 
 void PackSparse(std::span<const std::int64_t> integers, const FormChoice& choice,

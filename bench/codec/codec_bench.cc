@@ -5,6 +5,8 @@
 //   codec.<kind>.entropy   bytes over the estimate (code_length.h), where that is at least 0.1
 //   codec.<kind>.excess    bytes beyond it, where it is smaller
 //   codec.<kind>.encode, .decode   ns of processor time per sample
+//   codec.<kind>.scale             of which finding integers under a divisor
+//   codec.<kind>.encode_minute     of columns of 60 samples, scaled and encoded one after the other
 //   codec.day.entropy      of all series of the load `day` together
 //   codec.decode_<form>    decoding over the plain loop, of the slowest kind of that form
 #include <time.h>
@@ -16,6 +18,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +27,7 @@
 #include "base/check.h"
 #include "bench/codec/code_length.h"
 #include "bench/store/day_tables.h"
+#include "storage/scaled_column.h"
 #include "storage/value_scale.h"
 #include "storage/vector_codec.h"
 #include "tests/support/further_kinds.h"
@@ -53,6 +57,8 @@ void Use(const void* data) { asm volatile("" : : "g"(data) : "memory"); }
 
 struct Cost {
   std::vector<double> encode, decode, copy, plain;
+  // Of doubles only.
+  std::vector<double> scale, minute;
 };
 
 struct Pair {
@@ -131,6 +137,10 @@ class Report {
     }
     Print(id + ".encode", cost.encode, "ns/sample", "the bar of a fold", "<= 30");
     Print(id + ".decode", cost.decode, "ns/sample", "the bar of a reader", "<= 2");
+    if (!cost.scale.empty()) {
+      Print(id + ".scale", cost.scale, "ns/sample", "the bar of a fold", "<= 3");
+      Print(id + ".encode_minute", cost.minute, "ns/sample", "the bar of a fold", "<= 30");
+    }
     const double decode = MedianOf(cost.decode);
     const double plain = MedianOf(cost.plain);
     if (Slowest& slowest = slowest_[encoded.form]; decode / plain > slowest.ratio) {
@@ -211,10 +221,31 @@ Cost Measure(bool quick, std::size_t sample_count, Encode encode, Decode decode)
   return cost;
 }
 
+void MeasureScaling(bool quick, std::span<const double> values, Cost& cost) {
+  constexpr std::size_t kMinuteSamples = 60;
+  const int rounds = quick ? 10 : 50;
+  ScaledValues scaled;
+  ScaledColumn column;
+  for (int run = 0; run < 15; ++run) {
+    cost.scale.push_back(NsPerSample(rounds, values.size(), [&] {
+      const bool exists = ScaleValues(values, scaled);
+      Use(&exists);
+    }));
+    cost.minute.push_back(NsPerSample(rounds, values.size(), [&] {
+      for (std::size_t begin = 0; begin < values.size(); begin += kMinuteSamples) {
+        const auto minute = values.subspan(begin, std::min(kMinuteSamples, values.size() - begin));
+        column.Set(minute);
+        const EncodedVector encoded = EncodeValues(minute, column);
+        Use(&encoded);
+      }
+    }));
+  }
+}
+
 void BenchValues(bool quick, const testing::MetricKind& kind, Report& report) {
   const EncodedVector encoded = EncodeValues(kind.values);
   std::vector<double> decoded(kind.values.size());
-  const Cost cost = Measure(
+  Cost cost = Measure(
       quick, kind.values.size(),
       [&] {
         const EncodedVector again = EncodeValues(kind.values);
@@ -224,6 +255,7 @@ void BenchValues(bool quick, const testing::MetricKind& kind, Report& report) {
         STEPWELL_CHECK(DecodeValuesInto(encoded, decoded).ok());
         Use(decoded.data());
       });
+  MeasureScaling(quick, kind.values, cost);
   const auto scaled = ScaleValues(kind.values);
   report.Add(kind.name, encoded, kind.values.size(),
              scaled ? bench::CodeLength(scaled->integers) : bench::CodeLengthOfBits(kind.values),
