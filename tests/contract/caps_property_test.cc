@@ -1,5 +1,6 @@
-// Random caps, random ingest, random sweeps, random deletions of trials, with backends killed in the middle:
-// whatever happens, the samples that were sent are held or a gap says so, and of a deleted trial nothing is.
+// Random caps, random ingest, random sweeps, random deletions of trials, with backends killed in the middle, or with
+// merges, sweeps and moved rollups of other threads beside them: whatever happens, the samples that were sent are
+// held or a gap says so, and of a deleted trial nothing is.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,6 +9,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "tests/contract/caps_store_test.h"
 #include "tests/support/codec_vectors.h"
 
@@ -22,10 +25,18 @@ using testing::kNowUs;
 using testing::TestSeed;
 
 constexpr std::int64_t kDay = 86'400;
+// Of a property on a machine that does other things, too: several times what it takes.
+constexpr absl::Duration kPropertyMax = absl::Minutes(3);
 
 class CapsProperty : public CapsStoreTest {
  protected:
-  std::uint64_t Below(std::uint64_t limit) { return random_() % limit; }
+  // Of one thread.
+  struct Dice {
+    std::mt19937_64 random;
+    std::uint64_t Below(std::uint64_t limit) { return random() % limit; }
+  };
+
+  std::uint64_t Below(std::uint64_t limit) { return dice_.Below(limit); }
 
   CapsTarget AnyTarget() {
     CapsTarget target;
@@ -83,20 +94,67 @@ class CapsProperty : public CapsStoreTest {
     }
     Fill(writer, tables, now_us_);
   }
-  void MergeSome() {
-    const auto merged =
-        folds_->Merge(kEpoch, {.fold_no_max = Newest(),
-                               .ripe_tick_count = 1 + static_cast<std::int32_t>(Below(100)),
-                               .now_us = now_us_,
-                               .rows_max = 1 + static_cast<std::int32_t>(Below(20))});
-    EXPECT_TRUE(merged.ok()) << merged.status();
+  // What may be refused and come again: beside others, and where backends are killed.
+  bool MayComeAgain(const absl::Status& status) const {
+    return (kills_ || beside_) && absl::IsUnavailable(status);
   }
-  void SweepSome() {
+  // Folds and merges are one thread's at a time, as in the master.
+  void FoldNow(const WriterFold& fold) override {
+    absl::StatusOr<FoldResult> folded = absl::UnavailableError("not folded yet");
+    for (int i = 0; i < 1000 && absl::IsUnavailable(folded.status()); ++i) {
+      absl::MutexLock lock(&folds_mu_);
+      folded = folds_->Fold(kEpoch, {fold});
+      if (!folded.ok()) {
+        ASSERT_TRUE(MayComeAgain(folded.status())) << folded.status();
+      }
+    }
+    ASSERT_TRUE(folded.ok()) << folded.status();
+  }
+  void MergeBy(const MergeLimits& limits) {
+    absl::MutexLock lock(&folds_mu_);
+    const auto merged = folds_->Merge(kEpoch, limits);
+    EXPECT_TRUE(merged.ok() || MayComeAgain(merged.status())) << merged.status();
+    if (merged.ok()) merged_rows_ += merged->recent_rows_taken;
+  }
+  void MergeSome(Dice& dice) {
+    MergeBy({.fold_no_max = Newest(),
+             .ripe_tick_count = 1 + static_cast<std::int32_t>(dice.Below(100)),
+             .now_us = now_us_,
+             .rows_max = 1 + static_cast<std::int32_t>(dice.Below(20))});
+  }
+  // One step of MoveRollups: those of days that are over, and nothing is merged.
+  void MoveSomeRollups(Dice& dice) {
+    MergeBy({.fold_no_max = FoldNo{0},
+             .now_us = now_us_,
+             .rows_max = 1 + static_cast<std::int32_t>(dice.Below(20))});
+  }
+  void SweepSome(Dice& dice) {
     const auto swept = caps_.Sweep(
-        kEpoch, {.now_us = now_us_, .duration_max = absl::Milliseconds(Below(300))}, kAllProjects);
-    if (swept.ok()) return;
-    EXPECT_TRUE(kills_ && swept.status().code() == absl::StatusCode::kUnavailable)
-        << swept.status();
+        kEpoch, {.now_us = now_us_, .duration_max = absl::Milliseconds(dice.Below(300))},
+        kAllProjects);
+    EXPECT_TRUE(swept.ok() || MayComeAgain(swept.status())) << swept.status();
+    if (swept.ok()) ++sweep_count_;
+  }
+  // Until `stop`; the thread's chance follows from the seed.
+  std::thread Beside(std::uint64_t thread_no, void (CapsProperty::*step)(Dice&),
+                     const std::atomic<bool>& stop) {
+    return std::thread([this, thread_no, step, &stop] {
+      Dice dice{std::mt19937_64(seed_ + thread_no)};
+      while (!stop && !HasFailure()) (this->*step)(dice);
+    });
+  }
+  // Rounds while other threads merge, sweep and move rollups.
+  void RunRoundsBeside(int rounds, std::uint64_t phase) {
+    std::atomic<bool> stop = false;
+    beside_ = true;
+    std::vector<std::thread> threads;
+    threads.push_back(Beside(3 * phase + 1, &CapsProperty::MergeSome, stop));
+    threads.push_back(Beside(3 * phase + 2, &CapsProperty::SweepSome, stop));
+    threads.push_back(Beside(3 * phase + 3, &CapsProperty::MoveSomeRollups, stop));
+    RunRounds(rounds);
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+    beside_ = false;
   }
   // Another one comes in its place.
   void DeleteSome() {
@@ -109,11 +167,11 @@ class CapsProperty : public CapsStoreTest {
     // Whose backend was killed comes again, whether it was deleted or not.
     for (int i = 0; i < 1000 && absl::IsUnavailable(deleted.status()); ++i) {
       deleted = caps_.Delete(kEpoch, {.trial_id = Value(trial_id)}, kAllProjects);
-      EXPECT_TRUE(i == 0 || kills_) << deleted.status();
+      EXPECT_TRUE(i == 0 || kills_ || beside_) << deleted.status();
     }
     ASSERT_TRUE(deleted.ok()) << deleted.status();
     EXPECT_EQ(deleted->trial_id, trial_id);
-    if (!kills_) {
+    if (!kills_ && !beside_) {
       EXPECT_EQ(deleted->sample_count, held);
       EXPECT_TRUE(deleted->done);
     }
@@ -131,10 +189,12 @@ class CapsProperty : public CapsStoreTest {
   void RunRounds(int rounds) {
     SCOPED_TRACE(absl::StrCat("STEPWELL_TEST_SEED=", seed_));
     for (const std::string name : {"a", "a", "b"}) {
+      if (writers_.size() == 3) break;
       writers_.push_back(OpenWriter(name));
       AddSeries(writers_.back().trial_id, kSeriesCount);
     }
     for (int round = 0; round < rounds && !HasFailure(); ++round) {
+      ASSERT_LT(RealClock::Get().Monotonic() - begin_, kPropertyMax) << "in round " << round;
       switch (Below(16)) {
         case 0:
         case 1:
@@ -151,16 +211,16 @@ class CapsProperty : public CapsStoreTest {
         case 6:
         case 7:
         case 8:
-          SweepSome();
+          SweepSome(dice_);
           break;
         case 9:
         case 10:
-          MergeSome();
+          MergeSome(dice_);
           break;
         default:
           FillSome();
       }
-      if (round % 10 == 9 && !kills_) ExpectNothingVanishedBetweenMerges();
+      if (round % 10 == 9 && !kills_ && !beside_) ExpectNothingVanishedBetweenMerges();
     }
   }
   // A merge under way has ticks of which some rows are still to come, so rows and ticks are compared
@@ -198,11 +258,16 @@ class CapsProperty : public CapsStoreTest {
 
   static constexpr int kSeriesCount = 9;
   const std::uint64_t seed_ = TestSeed();
-  std::mt19937_64 random_{seed_};
+  const absl::Duration begin_ = RealClock::Get().Monotonic();
+  Dice dice_{std::mt19937_64(seed_)};
   std::vector<OpenedWriter> writers_;
   std::int64_t deleted_count_ = 0;
-  std::int64_t now_us_ = kNowUs;
+  std::atomic<std::int64_t> now_us_ = kNowUs;
   std::atomic<bool> kills_ = false;
+  std::atomic<bool> beside_ = false;  // others merge and sweep
+  absl::Mutex folds_mu_;              // of folds_
+  std::atomic<std::int64_t> merged_rows_ = 0;
+  std::atomic<int> sweep_count_ = 0;
 };
 
 TEST_F(CapsProperty, WhatWasSentIsHeldOrAGapSaysSo) {
@@ -225,6 +290,18 @@ TEST_F(CapsProperty, AKilledSweepTakesNothingWithoutAGap) {
   RunRounds(200);
   kills_ = false;
   killer.join();
+  Finish();
+}
+
+TEST_F(CapsProperty, MergesSweepsAndMovedRollupsOfOtherThreadsTakeNothingWithoutAGap) {
+  for (std::uint64_t phase = 0; phase < 5 && !HasFailure(); ++phase) {
+    RunRoundsBeside(40, phase);
+    // What is left of a trial that was deleted during a sweep goes with later ones.
+    ExpectLedgerAddsUp(/*between_merges=*/true);
+    ExpectSentIsHeldOrGap();
+  }
+  EXPECT_GT(merged_rows_, 0);
+  EXPECT_GT(sweep_count_, 200) << "those of its own rounds are some 50";
   Finish();
 }
 

@@ -28,15 +28,17 @@ class CapsStoreTest : public FoldStoreTest {
     const WriterProgress at = Progress(writer);
     const std::uint64_t next = at.committed_sequence + 1;
     CommitTo(writer, next, next);
-    const auto folded =
-        folds_->Fold(kEpoch, {FoldOf(writer, at.folded_sequence, next, tables, received_us)});
-    ASSERT_TRUE(folded.ok()) << folded.status();
+    FoldNow(FoldOf(writer, at.folded_sequence, next, tables, received_us));
     for (const TickTable& table : tables) {
       for (const TickColumn& column : table.columns) {
         const std::string group = Value(column.series_no) % 2 == 1 ? "gpu" : "timing";
         sent_[{Value(writer.trial_id), group}] += static_cast<std::int64_t>(column.values.size());
       }
     }
+  }
+  virtual void FoldNow(const WriterFold& fold) {
+    const auto folded = folds_->Fold(kEpoch, {fold});
+    ASSERT_TRUE(folded.ok()) << folded.status();
   }
   // Everything that is folded becomes rows of metrics.
   void MergeNow(std::int64_t now_us = kNowUs) {
