@@ -31,7 +31,8 @@ void OfferDelta(FormChoice& choice, std::size_t count) {
   const IntegerShape& shape = choice.shape;
   const std::uint64_t spread =
       static_cast<std::uint64_t>(shape.delta_max) - static_cast<std::uint64_t>(shape.delta_min);
-  const int width = BitWidth(spread / shape.range.factor);
+  const std::uint64_t factor = shape.range.factor;
+  const int width = BitWidth(factor == 1 ? spread : spread / factor);  // most are 1
   if (count < 2 || width > kVectorWidthMax) return;
   Offer(choice, Form::kDelta, PackedBytes(count - 1, width) + kArrayOverheadBytes + 8);
 }
@@ -86,12 +87,12 @@ void OfferSparse(FormChoice& choice, std::span<const std::int64_t> integers) {
 void OfferLine(FormChoice& choice, std::span<const std::int64_t> integers) {
   constexpr std::size_t kStepBytes = kArrayOverheadBytes + 8;
   if (integers.size() < 2 || choice.bytes <= kStepBytes || !LineFits(choice.shape.range)) return;
-  int width_max = -1;
-  while (width_max < kVectorWidthMax &&
-         kStepBytes + PackedBytes(integers.size(), width_max + 1) < choice.bytes) {
-    ++width_max;
-  }
-  if (width_max < 0) return;
+  // The widest that costs less: none but 0 where the head of a bit string is too much.
+  const std::size_t bytes_max = choice.bytes - 1 - kStepBytes;
+  const std::size_t bits_max =
+      bytes_max <= kBitStringOverheadBytes ? 0 : 8 * (bytes_max - kBitStringOverheadBytes);
+  const int width_max =
+      static_cast<int>(std::min<std::size_t>(kVectorWidthMax, bits_max / integers.size()));
   const std::optional<IntegerLine> line = MeasureLine(integers, width_max);
   if (!line) return;
   choice.line = *line;
@@ -108,26 +109,37 @@ void OfferDictionary(FormChoice& choice, std::span<const std::int64_t> integers)
   }
 }
 
-}  // namespace
-
-FormChoice ChooseForm(std::span<const std::int64_t> integers, const IntegerTotals& totals) {
-  FormChoice choice;
-  choice.shape.range = MeasureRange(integers, totals);
-  if (!choice.shape.range.narrow) {
-    // Differences overflow a bigint; only a dictionary needs none.
-    choice.form = Form::kDictionary;
-    choice.dictionary = BuildDictionary(integers, std::numeric_limits<std::size_t>::max());
-    choice.bytes = DictionaryBytes(integers.size(), *choice.dictionary);
-    return choice;
-  }
-  choice.bytes = PackedBytes(integers.size(), choice.shape.range.Width());
-  if (choice.bytes == 0) return choice;
+// All but the frame.
+void OfferOthers(FormChoice& choice, std::span<const std::int64_t> integers) {
   choice.shape = MeasureShape(integers, choice.shape.range);
   OfferDelta(choice, integers.size());
   OfferRuns(choice, integers);
   OfferSparse(choice, integers);
   OfferDictionary(choice, integers);
   OfferLine(choice, integers);
+}
+
+}  // namespace
+
+FormChoice ChooseForm(std::span<const std::int64_t> integers, const IntegerTotals& totals) {
+  // A frame or a dictionary of all there is always holds them.
+  return *ChooseFormBelow(std::numeric_limits<std::size_t>::max(), integers, totals);
+}
+
+std::optional<FormChoice> ChooseFormBelow(std::size_t bytes_limit,
+                                          std::span<const std::int64_t> integers,
+                                          const IntegerTotals& totals) {
+  FormChoice choice;
+  choice.bytes = bytes_limit;
+  choice.shape.range = MeasureRange(integers, totals);
+  if (!choice.shape.range.narrow) {
+    // Differences overflow a bigint; only a dictionary needs none.
+    OfferDictionary(choice, integers);
+  } else {
+    Offer(choice, Form::kFrame, PackedBytes(integers.size(), choice.shape.range.Width()));
+    if (choice.bytes > 0) OfferOthers(choice, integers);
+  }
+  if (choice.bytes >= bytes_limit) return std::nullopt;
   return choice;
 }
 

@@ -30,5 +30,9 @@ struct FormChoice {
 // Of forms that cost the same, the one with the smallest number. Never kRaw.
 // REQUIRES: integers is not empty, `totals` are theirs.
 FormChoice ChooseForm(std::span<const std::int64_t> integers, const IntegerTotals& totals);
+// Nothing where each form takes `bytes_limit` or more, which is found sooner than what it would take.
+std::optional<FormChoice> ChooseFormBelow(std::size_t bytes_limit,
+                                          std::span<const std::int64_t> integers,
+                                          const IntegerTotals& totals);
 
 }  // namespace stepwell

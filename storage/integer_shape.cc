@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <limits>
-#include <numeric>
 
 #include "base/check.h"
 #include "storage/bit_string.h"
@@ -18,9 +18,24 @@ std::uint64_t Distance(std::int64_t low, std::int64_t high) {
   return static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low);
 }
 
-// Adds `distance` to what `factor` divides; 0 divides nothing yet.
-void Narrow(std::uint64_t& factor, std::uint64_t distance) {
-  if (factor == 0 ? distance != 0 : distance % factor != 0) factor = std::gcd(factor, distance);
+// The greatest common divisor. std::gcd asks in each round which of the two is greater, a branch that nobody can
+// predict: three times as slow.
+std::uint64_t CommonDivisor(std::uint64_t left, std::uint64_t right) {
+  if (left == 0 || right == 0) return left | right;
+  const int twos = std::countr_zero(left | right);
+  left >>= std::countr_zero(left);
+  while (right != 0) {
+    right >>= std::countr_zero(right);
+    const std::uint64_t least = std::min(left, right);
+    right = std::max(left, right) - least;
+    left = least;
+  }
+  return left << twos;
+}
+
+// Most factors are 1, and a division costs more than all else that is done with a range.
+std::uint64_t Quotient(std::uint64_t distance, std::uint64_t factor) {
+  return factor <= 1 ? distance : distance / factor;
 }
 
 // What of `factor` divides `distance` of each integer. From the whole span on most vectors are down to 1
@@ -33,7 +48,7 @@ std::uint64_t CommonFactor(std::span<const std::int64_t> integers, std::uint64_t
   for (const std::int64_t integer : integers) {
     const std::uint64_t each = distance(integer);
     if (by.Divides(each)) continue;
-    factor = std::gcd(factor, each);
+    factor = CommonDivisor(factor, each);
     if (factor == 1) break;
     by = ExactDivisor(factor);
   }
@@ -142,42 +157,88 @@ Neighbours NeighboursOf(std::span<const std::int64_t> integers, Lanes lanes) {
   return neighbours;
 }
 
-// Of the residuals of a line, while they pass by.
-struct Residuals {
-  // How many bits they take at least, however the others lie: their factor divides `factor`.
-  int WidthAtLeast() const {
-    return BitWidth(Distance(bounds.least, bounds.greatest) / std::max<std::uint64_t>(factor, 1));
+// Residuals of a line, while they pass by.
+class Residuals {
+ public:
+  Residuals(std::int64_t first, std::int64_t step) : at_(first), step_(step) {}
+
+  // The next ones.
+  void Add(std::span<const std::int64_t> integers, Lanes lanes) {
+    std::size_t done = 0;
+#if defined(STEPWELL_WIDE)
+    if (lanes == Lanes::kFour) done = AddWide(integers);
+#endif
+    static_cast<void>(lanes);
+    for (std::size_t i = done; i < integers.size(); ++i) bounds_.Add(integers[i] - On(i));
+    at_ = On(integers.size());
   }
-  Bounds bounds{0};
-  // Of the first ones that differ at all.
-  std::uint64_t factor = 0;
+
+  // Whether they take more than `width` bits, however the others lie. `latest`: those of the last Add(), which
+  // are asked for their factor only where it matters.
+  bool IsWiderThan(int width, std::span<const std::int64_t> latest) {
+    const std::uint64_t span = Distance(bounds_.least, bounds_.greatest);
+    if (BitWidth(span) <= width) return false;
+    std::size_t i = 0 - latest.size();
+    factor_ = CommonFactor(latest, CommonDivisor(factor_, span), [&](std::int64_t integer) {
+      return static_cast<std::uint64_t>(std::abs(integer - On(i++)));
+    });
+    return BitWidth(Quotient(span, factor_)) > width;
+  }
+  const Bounds& bounds() const { return bounds_; }
+
+ private:
+  // The line so many integers on, or back. Wraps, as it may behind the last of them.
+  std::int64_t On(std::size_t i) const {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(at_) +
+                                     i * static_cast<std::uint64_t>(step_));
+  }
+
+#if defined(STEPWELL_WIDE)
+  STEPWELL_WIDE std::size_t AddWide(std::span<const std::int64_t> integers) {
+    FourIntegers least = FourIntegers{} + bounds_.least;
+    FourIntegers greatest = FourIntegers{} + bounds_.greatest;
+    FourIntegers line = {On(0), On(1), On(2), On(3)};
+    const FourWords rise = FourWords{} + WordsOf(FourIntegers{} + step_) * kFour;
+    std::size_t i = 0;
+    for (; i + kFour <= integers.size(); i += kFour) {
+      const FourIntegers residual = LoadFour(integers.data() + i) - line;
+      least = residual < least ? residual : least;
+      greatest = residual > greatest ? residual : greatest;
+      line = IntegersOf(WordsOf(line) + rise);
+    }
+    for (std::size_t lane = 0; lane < kFour; ++lane) {
+      bounds_.Add(least[lane]);
+      bounds_.Add(greatest[lane]);
+    }
+    return i;
+  }
+#endif
+
+  std::int64_t at_;
+  const std::int64_t step_;
+  // The first one is 0.
+  Bounds bounds_{0};
+  // Of spans and of those that were looked at for it: the common one of all divides it. 0: of none yet.
+  std::uint64_t factor_ = 0;
 };
 
 constexpr std::size_t kLookInterval = 64;
 
-// False as soon as they take more than `width_max` bits.
-bool AddResiduals(std::span<const std::int64_t> integers, std::int64_t step, int width_max,
-                  Residuals& residuals) {
-  std::int64_t at = integers.front();
+// Nothing as soon as they take more than `width_max` bits.
+std::optional<Bounds> BoundsOfResiduals(std::span<const std::int64_t> integers, std::int64_t step,
+                                        int width_max, Lanes lanes) {
+  Residuals residuals(integers.front(), step);
   for (std::size_t begin = 0; begin < integers.size(); begin += kLookInterval) {
     const auto part = integers.subspan(begin, std::min(kLookInterval, integers.size() - begin));
-    const bool factor_is_known = residuals.factor != 0;
-    for (const std::int64_t integer : part) {
-      const std::int64_t residual = integer - at;
-      residuals.bounds.Add(residual);
-      if (!factor_is_known && residuals.factor != 1) {
-        Narrow(residuals.factor, residual < 0 ? Distance(residual, 0) : Distance(0, residual));
-      }
-      at += step;
-    }
-    if (residuals.WidthAtLeast() > width_max) return false;
+    residuals.Add(part, lanes);
+    if (residuals.IsWiderThan(width_max, part)) return std::nullopt;
   }
-  return true;
+  return residuals.bounds();
 }
 
 }  // namespace
 
-int IntegerRange::Width() const { return BitWidth(Distance(min, max) / factor); }
+int IntegerRange::Width() const { return BitWidth(Quotient(Distance(min, max), factor)); }
 
 IntegerTotals TotalsOf(std::span<const std::int64_t> integers, Lanes lanes) {
   STEPWELL_CHECK(!integers.empty());
@@ -244,7 +305,8 @@ std::vector<std::uint32_t> RunEnds(std::span<const std::int64_t> integers, std::
 
 bool LineFits(const IntegerRange& range) { return range.min >= -kLineMax && range.max <= kLineMax; }
 
-std::optional<IntegerLine> MeasureLine(std::span<const std::int64_t> integers, int width_max) {
+std::optional<IntegerLine> MeasureLine(std::span<const std::int64_t> integers, int width_max,
+                                       Lanes lanes) {
   STEPWELL_CHECK(integers.size() >= 2);
   const std::int64_t first = integers.front();
   IntegerLine line;
@@ -252,10 +314,10 @@ std::optional<IntegerLine> MeasureLine(std::span<const std::int64_t> integers, i
   const auto steps = static_cast<std::int64_t>(integers.size() - 1);
   const std::int64_t rise = integers.back() - first;
   line.step = (rise + (rise < 0 ? -steps : steps) / 2) / steps;
-  Residuals residuals;
-  if (!AddResiduals(integers, line.step, width_max, residuals)) return std::nullopt;
-  line.residual.min = residuals.bounds.least;
-  line.residual.max = residuals.bounds.greatest;
+  const std::optional<Bounds> bounds = BoundsOfResiduals(integers, line.step, width_max, lanes);
+  if (!bounds) return std::nullopt;
+  line.residual.min = bounds->least;
+  line.residual.max = bounds->greatest;
   std::int64_t at = first - line.step;
   line.residual.factor = CommonFactor(integers, Distance(line.residual.min, line.residual.max),
                                       [&](std::int64_t integer) {

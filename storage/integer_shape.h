@@ -63,6 +63,7 @@ std::vector<std::uint32_t> RunEnds(std::span<const std::int64_t> integers, std::
 bool LineFits(const IntegerRange& range);
 // Nothing where its residual takes more than `width_max` bits, which is mostly found after some hundred
 // integers. REQUIRES: two integers or more, LineFits(their range).
-std::optional<IntegerLine> MeasureLine(std::span<const std::int64_t> integers, int width_max);
+std::optional<IntegerLine> MeasureLine(std::span<const std::int64_t> integers, int width_max,
+                                       Lanes lanes = WidestLanes());
 
 }  // namespace stepwell

@@ -137,6 +137,10 @@ EncodedVector Pack(std::span<const std::int64_t> integers, const FormChoice& cho
   return encoded;
 }
 
+std::uint64_t SpanOf(const IntegerTotals& totals) {
+  return static_cast<std::uint64_t>(totals.max) - static_cast<std::uint64_t>(totals.min);
+}
+
 // As FormChoice counts. A few values of 61 bits each are cheaper as they are.
 std::size_t RawBytes(std::span<const double> values) {
   return kArrayOverheadBytes + values.size_bytes();
@@ -188,13 +192,23 @@ EncodedChoice EncodeCheaper(std::span<const double> values, std::span<const std:
                             std::int16_t divisor_exponent, std::span<const std::int64_t> instead) {
   STEPWELL_CHECK(!values.empty() && values.size() <= kVectorSamplesMax &&
                  integers.size() == values.size() && instead.size() == values.size());
-  const FormChoice own = ChooseForm(integers, TotalsOf(integers));
-  const FormChoice other = ChooseForm(instead, TotalsOf(instead));
-  if (other.bytes < std::min(own.bytes, RawBytes(values))) {
-    return {.vector = Pack(instead, other), .is_instead = true};
+  const std::size_t raw_bytes = RawBytes(values);
+  const IntegerTotals own_totals = TotalsOf(integers);
+  const IntegerTotals other_totals = TotalsOf(instead);
+  std::optional<FormChoice> own;
+  std::optional<FormChoice> other;
+  // Mostly the narrower ones are cheaper: these are measured first, and the others until they can no longer be.
+  if (SpanOf(own_totals) <= SpanOf(other_totals)) {
+    own = ChooseFormBelow(raw_bytes + 1, integers, own_totals);
+    other = ChooseFormBelow(own ? own->bytes : raw_bytes, instead, other_totals);
+  } else {
+    other = ChooseFormBelow(raw_bytes, instead, other_totals);
+    own = ChooseFormBelow((other ? other->bytes : raw_bytes) + 1, integers, own_totals);
+    if (own) other.reset();
   }
-  if (own.bytes > RawBytes(values)) return {.vector = EncodeRaw(values)};
-  EncodedChoice choice{.vector = Pack(integers, own)};
+  if (other) return {.vector = Pack(instead, *other), .is_instead = true};
+  if (!own) return {.vector = EncodeRaw(values)};
+  EncodedChoice choice{.vector = Pack(integers, *own)};
   choice.vector.divisor_exponent = divisor_exponent;
   return choice;
 }

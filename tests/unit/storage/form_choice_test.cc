@@ -101,6 +101,13 @@ TEST(FormChoiceTest, TakesTheCheapestOfAllForms) {
     ASSERT_EQ(choice.bytes, cheapest->second) << round;
     ASSERT_EQ(choice.form, cheapest->first) << round;
     ++chosen[choice.form];
+    // Below a limit the same, or nothing.
+    const std::size_t limit = choice.bytes + random() % 3 - std::min<std::size_t>(choice.bytes, 1);
+    const std::optional<FormChoice> below = ChooseFormBelow(limit, integers, TotalsOf(integers));
+    ASSERT_EQ(below.has_value(), choice.bytes < limit) << round;
+    if (!below) continue;
+    ASSERT_EQ(below->form, choice.form) << round;
+    ASSERT_EQ(below->bytes, choice.bytes) << round;
   }
   for (const Form form :
        {Form::kFrame, Form::kDelta, Form::kRuns, Form::kSparse, Form::kDictionary, Form::kLinear}) {

@@ -65,7 +65,8 @@ TEST(IntegerShapeTest, ALineIsGivenUpOnlyWhereItIsWiderThanAsked) {
   for (int round = 0; round < 2000; ++round) {
     const Integers integers = RandomWalk(random);
     if (integers.size() < 2) continue;
-    const auto line = MeasureLine(integers, 63);
+    const Lanes lanes = round % 2 == 0 ? Lanes::kOne : WidestLanes();
+    const auto line = MeasureLine(integers, 63, lanes);
     ASSERT_TRUE(line.has_value());
     const IntegerRange& residual = line->residual;
     std::int64_t least = 0, greatest = 0, factor = 0, at = integers.front();
@@ -79,9 +80,9 @@ TEST(IntegerShapeTest, ALineIsGivenUpOnlyWhereItIsWiderThanAsked) {
     EXPECT_EQ(residual.min, least);
     EXPECT_EQ(residual.max, greatest);
     const int width = residual.Width();
-    EXPECT_TRUE(MeasureLine(integers, width).has_value()) << round;
+    EXPECT_TRUE(MeasureLine(integers, width, lanes).has_value()) << round;
     // What it may look at early is a bound; that it stops where it can is what makes it cheap.
-    given_up += MeasureLine(integers, width - 1).has_value() ? 0 : 1;
+    given_up += MeasureLine(integers, width - 1, lanes).has_value() ? 0 : 1;
   }
   EXPECT_GT(given_up, 1000);
 }
