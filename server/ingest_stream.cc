@@ -126,7 +126,7 @@ void IngestStream::Committed(const CheckedChunk& chunk) {
     ack.credit_bytes = context_.Credit();
     ack.closed = chunk.closing.has_value();
     if (chunk.rejected) ack.rejections.push_back(MakeRejection(chunk));
-    board_.PostAck(chunk.writer, std::move(ack));
+    PostAck(chunk.writer, std::move(ack));
     context_.stats.ack_latency.Observe(SteadyTime::Now() - chunk.checked_time);
   }
   CountOff(chunk);
@@ -213,7 +213,7 @@ void IngestStream::RefreshCredit() {
   const std::int64_t credit_bytes = context_.Credit();
   for (auto& [writer, ack] : acks) {
     ack.credit_bytes = credit_bytes;
-    board_.PostAck(writer, std::move(ack));
+    PostAck(writer, std::move(ack));
   }
 }
 
@@ -266,6 +266,13 @@ void IngestStream::PostRefused(const std::string& writer, const Complaint& compl
   // Hostile clients get one answer each and are slowed down when they do not read it.
   board_.WaitForRoom(SteadyTime::InfiniteFuture());
   board_.Post(MakeRefused(writer, complaint, terminal, expected_sequence));
+}
+
+void IngestStream::PostAck(const Uuid& writer, AckBoard::Ack ack) {
+  const bool stops = ack.credit_bytes == 0;
+  board_.PostAck(writer, std::move(ack));
+  // Behind it: who refreshes from now on is told later than this.
+  if (stops) context_.registry.NoteStopped();
 }
 
 AckBoard::Ack IngestStream::AckOf(const IngestSession& session) const {

@@ -164,6 +164,8 @@ class IngestStream final : public CommitListener,
   void PostRefused(const std::string& writer, const Complaint& complaint, bool terminal,
                    std::uint64_t expected_sequence = 0);
   // Posted without mu_: the board wakes the skin, which asks for end_status().
+  // Where it says that there is no credit, that is noted.
+  void PostAck(const Uuid& writer, AckBoard::Ack ack);
   AckBoard::Ack AckOf(const IngestSession& session) const;
 
   const IngestContext& context_;

@@ -36,7 +36,7 @@ bool IngestStream::TakeRange(const std::string& writer, IngestSession& session, 
       return true;
     case Offered::kRepeat:
       ++context_.stats.chunks_repeated;
-      if (last <= committed) board_.PostAck(*Uuid::FromBytes(writer), AckOf(session));
+      if (last <= committed) PostAck(*Uuid::FromBytes(writer), AckOf(session));
       return false;
     case Offered::kHole:
       PostRefused(writer,

@@ -9,7 +9,6 @@
 #include "server/open_check.h"
 
 namespace stepwell {
-
 bool IngestStream::HasPlaceFor(const Uuid& writer) {
   absl::MutexLock lock(&mu_);
   // A machine's stream outlives its trials: writers that are closed give up their places.
@@ -130,9 +129,10 @@ void IngestStream::HandleOpen(const pb::Open& open) {
                             .profiling = opened->profiling,
                             .window_over = context_.window_over(opened->trial_id)},
                            weak_from_this());
-  board_.PostOpened(request.writer,
-                    MakeOpened(open, *opened, context_.incarnation, context_.Credit(),
-                               absl::ToUnixMicros(context_.clock.Now())));
+  const std::int64_t credit_bytes = context_.Credit();
+  board_.PostOpened(request.writer, MakeOpened(open, *opened, context_.incarnation, credit_bytes,
+                                               absl::ToUnixMicros(context_.clock.Now())));
+  if (credit_bytes == 0) context_.registry.NoteStopped();
   if (!context_.registry.Claim(request.writer, *opened, shared_from_this())) {
     Fence(request.writer, opened->generation);
   }
@@ -192,7 +192,7 @@ void IngestStream::HandleClose(const pb::Close& close) {
   if (closed) {
     AckBoard::Ack ack = AckOf(*session);
     ack.closed = true;
-    board_.PostAck(*Uuid::FromBytes(close.writer()), std::move(ack));
+    PostAck(*Uuid::FromBytes(close.writer()), std::move(ack));
   }
   if (already) return;
   CheckedChunk checked = NewChunk(*session);

@@ -162,8 +162,9 @@ void OwnershipLoop::RefreshCredit() {
   load.queue_bytes_max = parts_.queue.bytes_max();
   load.unfolded_bytes = parts_.recovery.heads.unfolded_bytes();
   const bool flows = PlanCredit(load) > 0;
-  // The ack of a commit that was under way may have told its writer otherwise since.
-  const bool again = !flows && next_stop_.HasPassed();
+  // The ack of a commit that was under way may have told its writer otherwise since; and one may have been told that it has
+  // none, and have nothing under way that would tell it more, while this was looking elsewhere.
+  const bool again = flows ? parts_.recovery.registry.TakeStopped() : next_stop_.HasPassed();
   if (flows == credit_flows_ && !again) return;
   if (flows != credit_flows_ && epoch_ != 0) {
     log::Info(flows ? "credit_flows" : "credit_stopped", {});

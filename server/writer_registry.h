@@ -3,6 +3,7 @@
 // WriterLiveness is asked. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -46,6 +47,12 @@ class WriterRegistry final : public WriterLiveness {
       ABSL_LOCKS_EXCLUDED(mu_);
   std::size_t open_count() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // A writer was just told that it has no credit: whoever waits for some must hear when there is, though the reason may be
+  // gone before anybody looks.
+  void NoteStopped() { stopped_ = true; }
+  // Whether one was, since this was asked before.
+  bool TakeStopped() { return stopped_.exchange(false); }
+
   // News of a writer: a chunk, a heartbeat; a Close that was committed; what a take-over read.
   void Heard(TrialId trial_id, WriterNo writer_no) ABSL_LOCKS_EXCLUDED(mu_);
   void NoteState(TrialId trial_id, WriterNo writer_no, WriterState state) ABSL_LOCKS_EXCLUDED(mu_);
@@ -75,6 +82,7 @@ class WriterRegistry final : public WriterLiveness {
   std::int64_t NowUs() const { return absl::ToUnixMicros(clock_.Now()); }
 
   const Clock& clock_;
+  std::atomic<bool> stopped_ = false;
   mutable absl::Mutex mu_;
   absl::flat_hash_map<const IngestStream*, std::weak_ptr<IngestStream>> streams_
       ABSL_GUARDED_BY(mu_);
