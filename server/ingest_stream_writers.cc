@@ -9,6 +9,22 @@
 #include "server/open_check.h"
 
 namespace stepwell {
+namespace {
+
+// An ack is given once it is committed for good: a database that holds less was set back to an older copy without a
+// word, or the client comes from another one. Its clients tell again what they still have, the rest as gaps.
+void TellIfAckedIsNotHeld(const pb::Open& open, const OpenedWriter& opened) {
+  if (open.acked_sequence() <= opened.committed_sequence) return;
+  log::Warning("acked_not_held",
+               {{"trial", Value(opened.trial_id)},
+                {"writer_no", Value(opened.writer_no)},
+                {"acked", open.acked_sequence()},
+                {"committed", opened.committed_sequence},
+                {"why", "the database was set back, or the writer is another's"}});
+}
+
+}  // namespace
+
 bool IngestStream::HasPlaceFor(const Uuid& writer) {
   absl::MutexLock lock(&mu_);
   // A machine's stream outlives its trials: writers that are closed give up their places.
@@ -143,6 +159,7 @@ void IngestStream::HandleOpen(const pb::Open& open) {
                               {"writer", request.writer.ToText()},
                               {"generation", opened->generation},
                               {"committed", opened->committed_sequence}});
+  TellIfAckedIsNotHeld(open, *opened);
 }
 
 IngestSession* IngestStream::FindSession(const std::string& writer) {
