@@ -9,11 +9,10 @@ namespace stepwell::testing {
 namespace {
 
 void Append(const v1::FollowSamplesResponse& message, std::vector<FollowedSample>& samples) {
-  const absl::Time now = absl::Now();
   for (const auto& series : message.samples()) {
     for (int i = 0; i < series.values_size(); ++i) {
       samples.push_back(
-          {series.series_no(), series.timestamps_us(i), series.batches(i), series.values(i), now});
+          {series.series_no(), series.timestamps_us(i), series.batches(i), series.values(i)});
     }
   }
 }

@@ -25,7 +25,6 @@ struct FollowedSample {
   std::int64_t time_us = 0;
   std::int32_t batch = -1;
   double value = 0;
-  absl::Time arrived = {};
 };
 
 // To a master that may come and go.

@@ -104,34 +104,21 @@ class FollowTest : public SpineTest {
   const std::int64_t start_us_ = NowUs() - 3'600'000'000;
 };
 
-TEST_F(FollowTest, APushComesSoonAfterTheAck) {
-  StartMaster();
+// bench/follow says how soon. Here nothing else comes that could bring it: no fold, no further chunk.
+TEST_F(FollowTest, EachAckBringsItsPushBeforeAnythingElseIsSent) {
+  StartMaster({"--fold-interval", "60s"});
   Feed feed;
   Connect(feed, "run");
   FollowClient follower(master_->grpc_address(), FollowRequest("run"));
   ASSERT_TRUE(follower.WaitForMessages(1)) << master_->LogTail();
   constexpr std::size_t kCount = 100;
-  std::vector<absl::Time> acked;
   for (std::size_t i = 0; i < kCount; ++i) {
     Send(feed, 1);
-    acked.push_back(absl::Now());
-    // Every other one finds the stream at rest.
-    if (i % 2 == 0) {
-      ASSERT_TRUE(follower.WaitForSamples(i + 1));
-    }
+    ASSERT_TRUE(follower.WaitForSamples(i + 1)) << "of chunk " << feed.sequence;
   }
-  ASSERT_TRUE(follower.WaitForSamples(kCount));
   const std::vector<FollowedSample> samples = follower.samples();
   ASSERT_EQ(samples.size(), kCount);
-  std::vector<absl::Duration> took;
-  for (std::size_t i = 0; i < kCount; ++i) {
-    EXPECT_EQ(samples[i].value, static_cast<double>(i));
-    took.push_back(samples[i].arrived - acked[i]);
-  }
-  std::sort(took.begin(), took.end());
-  std::cout << "ack to push: median " << took[kCount / 2] << ", p90 " << took[kCount * 9 / 10]
-            << ", longest " << took.back() << std::endl;
-  EXPECT_LE(took[kCount / 2], absl::Milliseconds(50));
+  for (std::size_t i = 0; i < kCount; ++i) EXPECT_EQ(samples[i].value, static_cast<double>(i));
   EXPECT_EQ(follower.messages()[0].completeness().samples_held(), 0);
 }
 
