@@ -1,7 +1,7 @@
 """Collects what benches print, checks it, decides `holds`, writes the JSON file and a table. Exit 1 where an output is no
 result, and, but for --quick, where a bar is missed that the product promises.
 
-  report.py --json FILE [--only NAME] [--quick] OUTPUT...     (files with one JSON object per line)
+  report.py --json FILE [--only NAME] [--quick] [--commit WORD] OUTPUT...     (files with one JSON object per line)
 """
 
 import argparse
@@ -49,11 +49,15 @@ def check(entry: object) -> dict:
         raise BadResult("raw is missing, a ratio carries both values it was made from")
     if not isinstance(entry.get("promised", False), bool):
         raise BadResult(f"promised is {entry['promised']!r}, allowed: true, false")
-    if not isinstance(entry.get("n"), int) or entry["n"] < _RUNS_MIN:
-        raise BadResult(f"n is {entry.get('n')!r}, allowed: runs behind the median, at least {_RUNS_MIN}")
+    once = entry.get("once", "because")
+    if not isinstance(once, str) or not once:
+        raise BadResult(f"once is {once!r}, allowed: a text that says why it was not repeated")
+    runs_min = 1 if "once" in entry else _RUNS_MIN
+    if not isinstance(entry.get("n"), int) or entry["n"] < runs_min:
+        raise BadResult(f"n is {entry.get('n')!r}, allowed: runs behind the median, at least {_RUNS_MIN}, fewer with once")
     result = {key: entry.get(key) for key in ("name", "value", "unit", "against", "bar")}
     result["holds"] = holds(value, result["bar"])
-    result.update({key: entry[key] for key in ("promised", "raw", "n", "spread") if key in entry})
+    result.update({key: entry[key] for key in ("promised", "raw", "once", "n", "spread") if key in entry})
     return result
 
 
@@ -90,9 +94,9 @@ def mark(result: dict) -> str:
 
 
 def table(results: list[dict]) -> str:
-    rows = [(r["name"], f"{r['value']:.6g} {r['unit']}", r["bar"], mark(r), r["against"]) for r in results]
-    widths = [max((len(row[i]) for row in rows), default=0) for i in range(4)]
-    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths)) + "  " + row[4] for row in rows)
+    rows = [(r["name"], f"{r['value']:.6g} {r['unit']}", f"n={r['n']}", r["bar"], mark(r), r["against"]) for r in results]
+    widths = [max((len(row[i]) for row in rows), default=0) for i in range(5)]
+    return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths)) + "  " + row[5] for row in rows)
 
 
 def main() -> int:
@@ -100,12 +104,16 @@ def main() -> int:
     parser.add_argument("--json", required=True)
     parser.add_argument("--only")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--commit", default="", help="of what was measured; each row names it")
     parser.add_argument("output", nargs="*")
     options = parser.parse_args()
     results, complaints = read(options.output)
     results = [r for r in results if chosen(r["name"], options.only)]
     if options.quick:
         results = [{**r, "quick": True} for r in results]
+    if options.commit:
+        results = [{**r, "commit": options.commit} for r in results]
+        print(f"commit {options.commit}")
     with open(options.json, "w", encoding="utf-8") as file:
         json.dump(results, file, indent=1)
         file.write("\n")

@@ -44,6 +44,10 @@ done
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
 cmake --preset release >&2 && cmake --build --preset release -j "${STEPWELL_JOBS:-2}" >&2 || exit 1
 export STEPWELL_BIN=$root/build/release/bin
+# What was measured: changes that are no commit yet are told as such. Tables on stderr name it, too.
+commit=$(git rev-parse --short HEAD 2>/dev/null || true)
+[[ -z $commit || -z $(git status --porcelain 2>/dev/null) ]] || commit+=" and changes"
+export STEPWELL_BENCH_COMMIT=${commit:-unknown}
 
 bench_of() { local name; name=$(basename "$1"); name=${name%.py}; echo "${name%_bench}"; }
 
@@ -64,7 +68,7 @@ done
   echo "no bench is called '$only'; there are: $(for p in "$STEPWELL_BIN"/*_bench; do bench_of "$p"; done | tr '\n' ' ')" >&2
   exit 64
 }
-python3 bench/report.py --json "$json" ${only:+--only "$only"} "${quick[@]}" "$outputs"/* || status=1
+python3 bench/report.py --json "$json" ${only:+--only "$only"} "${quick[@]}" --commit "$STEPWELL_BENCH_COMMIT" "$outputs"/* || status=1
 if [[ $strict == yes ]] && grep -q '"holds": false' "$json"; then
   echo "a bar is missed" >&2
   status=1

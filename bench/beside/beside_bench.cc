@@ -32,12 +32,13 @@
 #include "bench/beside/kept_by_caps.h"
 #include "bench/beside/neighbours.h"
 #include "bench/beside/old_leaf.h"
-#include "bench/beside/paced_load.h"
 #include "bench/beside/series_flood.h"
+#include "bench/load/bar.h"
 #include "bench/load/bench_run.h"
 #include "bench/load/load_stream.h"
 #include "bench/load/made_up_chunks.h"
 #include "bench/load/master_child.h"
+#include "bench/load/paced_load.h"
 
 namespace stepwell::bench {
 namespace {
@@ -58,7 +59,7 @@ struct Plan {
 struct Figure {
   std::string unit;
   std::string against;
-  std::string bar;
+  Bar bar;
   std::vector<double> runs = {};
   // Of a ratio: what it was made from.
   std::vector<double> ours = {};
@@ -69,8 +70,8 @@ void Print(const std::string& name, const Figure& figure) {
   const auto [least, most] = std::minmax_element(figure.runs.begin(), figure.runs.end());
   nlohmann::json line = {{"name", "beside." + name}, {"value", Median(figure.runs)},
                          {"unit", figure.unit},      {"against", figure.against},
-                         {"bar", figure.bar},        {"n", figure.runs.size()},
-                         {"spread", {*least, *most}}};
+                         {"bar", figure.bar.text},   {"promised", figure.bar.promised},
+                         {"n", figure.runs.size()},  {"spread", {*least, *most}}};
   if (!figure.ours.empty()) {
     line["raw"] = {{"ours", Median(figure.ours)}, {"theirs", Median(figure.theirs)}};
   }
@@ -121,7 +122,7 @@ class Bench {
                  alone_ms, beside_ms);
     Note("ack_p99_flood", "ratio",
          "32,000 samples/s from 64 writers, Write to ack: beside a flood of new series, by alone",
-         "<= 2", beside_ms / alone_ms);
+         OwnBar("<= 2"), beside_ms / alone_ms);
     figures_.at("ack_p99_flood").ours.push_back(beside_ms);
     figures_.at("ack_p99_flood").theirs.push_back(alone_ms);
     return absl::OkStatus();
@@ -187,7 +188,7 @@ class Bench {
     }
     Note("ack_p99_" + name, "ms",
          absl::StrCat("32,000 samples/s from 64 writers beside ", beside, ", Write to ack"),
-         "<= 50", ms);
+         Promised("<= 50"), ms);
     return absl::OkStatus();
   }
 
@@ -199,7 +200,7 @@ class Bench {
     STEPWELL_RETURN_IF_ERROR(SweepAway(*admin_, days_ago));
     STEPWELL_ASSIGN_OR_RETURN(const std::int64_t after, admin_->Number(kReadWal));
     Note("leaf_wal", "bytes", "write-ahead log of giving up, emptying and dropping a leaf",
-         "<= 1000000", static_cast<double>(after - before));
+         Promised("<= 1000000"), static_cast<double>(after - before));
     STEPWELL_RETURN_IF_ERROR(MakeOldLeaf(*admin_, kLeafTrial, days_ago - 1));
     LockWatch watch(master_.database_url());
     absl::Status swept;
@@ -209,24 +210,24 @@ class Bench {
     STEPWELL_RETURN_IF_ERROR(p99.status());
     STEPWELL_RETURN_IF_ERROR(swept);
     STEPWELL_ASSIGN_OR_RETURN(const absl::Duration longest, watch.Longest());
-    Note("leaf_lock", "ms", "longest exclusive lock of a sweep of a leaf, under the load", "<= 50",
-         absl::ToDoubleMilliseconds(longest));
+    Note("leaf_lock", "ms", "longest exclusive lock of a sweep of a leaf, under the load",
+         Promised("<= 50"), absl::ToDoubleMilliseconds(longest));
     return absl::OkStatus();
   }
 
   absl::Status OfCaps(const std::string& trial) {
     STEPWELL_RETURN_IF_ERROR(Fill(trial, 600));
     STEPWELL_ASSIGN_OR_RETURN(const KeptBytes bytes, SweepHalfOfBytes(*admin_, trial));
-    Note("caps_bytes", "%", "of a cap of bytes: what a sweep keeps too much or too little", "<= 1",
-         std::abs(bytes.kept - bytes.cap) / bytes.cap * 100);
+    Note("caps_bytes", "%", "of a cap of bytes: what a sweep keeps too much or too little",
+         Promised("<= 1"), std::abs(bytes.kept - bytes.cap) / bytes.cap * 100);
     STEPWELL_ASSIGN_OR_RETURN(const double rows, SweepHalfOfSamples(*admin_, trial));
-    Note("caps_samples", "rows", "a cap of samples: rows that the worst series is off", "<= 1",
-         rows);
+    Note("caps_samples", "rows", "a cap of samples: rows that the worst series is off",
+         Promised("<= 1"), rows);
     return absl::OkStatus();
   }
 
   void Note(const std::string& name, const std::string& unit, const std::string& against,
-            const std::string& bar, double value) {
+            const Bar& bar, double value) {
     auto [place, added] = figures_.try_emplace(name, Figure{unit, against, bar});
     place->second.runs.push_back(value);
   }

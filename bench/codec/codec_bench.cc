@@ -26,6 +26,7 @@
 
 #include "base/check.h"
 #include "bench/codec/code_length.h"
+#include "bench/load/measured_commit.h"
 #include "bench/store/day_tables.h"
 #include "storage/scaled_column.h"
 #include "storage/value_scale.h"
@@ -280,6 +281,7 @@ void BenchTicks(bool quick, const testing::TickKind& kind, Report& report) {
 
 void Run(bool quick) {
   Report report;
+  std::fprintf(stderr, "commit %s\n", bench::MeasuredCommit());
   std::fprintf(stderr,
                "| kind | form | width | bytes | entropy | ratio | encode ns | decode ns | plain ns "
                "| copy ns |\n");

@@ -3,6 +3,9 @@
 //   ingest.throughput   durable samples/s, chunks of 1000 samples, 2 streams
 //   ingest.cpu          nanoseconds of master + PostgreSQL per sample for that, until all is folded
 //   ingest.ack_p99      latency at 32,000 samples/s from 64 writers on 64 streams
+//   ingest.open_p99     from the call of a new stream to Opened, writers of one trial one after the other, each
+//                       on a connection of its own
+//   ingest.open_64      64 of them at once, until the last is open
 //   ingest.ready_empty  seconds from start on an empty data directory to ready
 //   ingest.ready_journal seconds from start to ready for ingest after SIGKILL with 10 s of that load
 //                       in the journal and nothing folded
@@ -15,7 +18,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,6 +28,7 @@
 #include "bench/load/load_stream.h"
 #include "bench/load/made_up_chunks.h"
 #include "bench/load/master_child.h"
+#include "bench/load/pairs.h"
 #include "stepwell/v1/admin.grpc.pb.h"
 #include "stepwell/v1/query.grpc.pb.h"
 
@@ -36,21 +39,6 @@ struct Plan {
   int runs = 3;
   double seconds = 10;
 };
-
-void Print(const std::string& name, const std::string& unit, const std::string& against,
-           const std::string& bar, const std::vector<double>& runs) {
-  nlohmann::json line = {
-      {"name", name},
-      {"value", Median(runs)},
-      {"unit", unit},
-      {"against", against},
-      {"bar", bar},
-      {"n", runs.size()},
-      {"spread",
-       {*std::min_element(runs.begin(), runs.end()), *std::max_element(runs.begin(), runs.end())}}};
-  std::printf("%s\n", line.dump().c_str());
-  std::fflush(stdout);
-}
 
 // What the master holds of a trial, once it says that the answer is complete.
 void CheckHeld(const MasterChild& master, const std::string& trial, std::int64_t sample_count) {
@@ -163,6 +151,37 @@ Paced RunPaced(const MasterChild& master, const std::string& trial, double secon
   return {std::move(latencies), sample_count};
 }
 
+struct Opens {
+  double p99_ms = 0;
+  double at_once_ms = 0;
+};
+
+Opens RunOpens(const MasterChild& master, const std::string& trial) {
+  constexpr int kWriters = 64;
+  const auto make = [&](int rank) {
+    return std::make_unique<MadeUpStream>(master.grpc_address(), trial, rank, ChunkShape());
+  };
+  std::vector<double> took;
+  std::vector<std::unique_ptr<MadeUpStream>> streams;
+  for (int rank = 0; rank < kWriters; ++rank) {
+    streams.push_back(make(rank));
+    const absl::Time begin = absl::Now();
+    DieUnless(streams.back()->stream.Open());
+    took.push_back(absl::ToDoubleMilliseconds(absl::Now() - begin));
+  }
+  std::sort(took.begin(), took.end());
+  for (int rank = kWriters; rank < 2 * kWriters; ++rank) streams.push_back(make(rank));
+  std::vector<std::thread> threads;
+  const absl::Time begin = absl::Now();
+  for (std::size_t i = kWriters; i < streams.size(); ++i) {
+    threads.emplace_back([&streams, i] { DieUnless(streams[i]->stream.Open()); });
+  }
+  for (auto& thread : threads) thread.join();
+  const double at_once = absl::ToDoubleMilliseconds(absl::Now() - begin);
+  for (auto& each : streams) DieUnless(each->stream.Finish(LoadStream::Ending::kClose));
+  return {took[took.size() * 99 / 100], at_once};
+}
+
 double RunAckP99(const MasterChild& master, const std::string& trial, double seconds) {
   const auto latencies = RunPaced(master, trial, seconds, LoadStream::Ending::kClose).latencies;
   return latencies[latencies.size() * 99 / 100] * 1000;
@@ -193,6 +212,8 @@ int Main(bool quick) {
   std::vector<double> rates;
   std::vector<double> cpu;
   std::vector<double> p99;
+  std::vector<double> open_p99;
+  std::vector<double> open_64;
   std::vector<double> ready_empty;
   std::vector<double> ready_journal;
   std::vector<double> read_journal;
@@ -204,23 +225,35 @@ int Main(bool quick) {
     rates.push_back(throughput.samples_per_second);
     cpu.push_back(throughput.cpu_ns_per_sample);
     p99.push_back(RunAckP99(*master, absl::StrCat("ack-", run), plan.seconds));
+    const Opens opens = RunOpens(*master, absl::StrCat("open-", run));
+    open_p99.push_back(opens.p99_ms);
+    open_64.push_back(opens.at_once_ms);
     const Restart restart = RunRestart(binary);
     ready_journal.push_back(restart.ready_seconds);
     read_journal.push_back(restart.read_seconds);
-    std::fprintf(stderr,
-                 "run %d: %.2f M samples/s, %.0f ns/sample, ack p99 %.1f ms, ready %.2f s, after a "
-                 "kill %.2f s, read %.2f s\n",
-                 run, rates.back() / 1e6, cpu.back(), p99.back(), ready_empty.back(),
-                 ready_journal.back(), read_journal.back());
+    std::fprintf(
+        stderr,
+        "run %d: %.2f M samples/s, %.0f ns/sample, ack p99 %.1f ms, Open p99 %.1f ms, 64 at "
+        "once %.0f ms, ready %.2f s, after a kill %.2f s, read %.2f s\n",
+        run, rates.back() / 1e6, cpu.back(), p99.back(), open_p99.back(), open_64.back(),
+        ready_empty.back(), ready_journal.back(), read_journal.back());
   }
-  Print("ingest.throughput", "samples/s", "durable samples, chunks of 1000, 2 streams",
-        ">= 3000000", rates);
-  Print("ingest.cpu", "ns", "master and PostgreSQL per sample, same load, folded", "<= 100", cpu);
-  Print("ingest.ack_p99", "ms", "32,000 samples/s from 64 writers, Write to ack", "<= 50", p99);
-  Print("ingest.ready_empty", "s", "start on an empty data directory", "<= 3", ready_empty);
-  Print("ingest.ready_journal", "s", "start with 10 s of unfolded journal", "<= 1", ready_journal);
-  Print("ingest.read_journal", "s", "the same start to the first complete answer", "<= 3",
-        read_journal);
+  PrintOurs("ingest.throughput", "samples/s", "durable samples, chunks of 1000, 2 streams",
+            OwnBar(">= 3000000"), rates);
+  PrintOurs("ingest.cpu", "ns", "master and PostgreSQL per sample, same load, folded",
+            Promised("<= 100"), cpu);
+  PrintOurs("ingest.ack_p99", "ms", "32,000 samples/s from 64 writers, Write to ack",
+            Promised("<= 50"), p99);
+  PrintOurs("ingest.open_p99", "ms", "one writer's Open after the other, the call to Opened",
+            OwnBar("<= 50"), open_p99);
+  PrintOurs("ingest.open_64", "ms", "Opens of 64 writers of one trial at once, to the last Opened",
+            OwnBar("<= 1000"), open_64);
+  PrintOurs("ingest.ready_empty", "s", "start on an empty data directory", OwnBar("<= 3"),
+            ready_empty);
+  PrintOurs("ingest.ready_journal", "s", "start with 10 s of unfolded journal", OwnBar("<= 1"),
+            ready_journal);
+  PrintOurs("ingest.read_journal", "s", "the same start to the first complete answer",
+            OwnBar("<= 3"), read_journal);
   return 0;
 }
 

@@ -125,7 +125,8 @@ void LoadStream::ReadAcks() {
     if (found == writer_of_.end()) continue;
     Window& window = windows_[found->second];
     while (window.acked < response.ack().committed_sequence()) {
-      const Sent& sent = window.sent[window.acked++];
+      Sent& sent = window.sent[window.acked++];
+      sent.acked_time = now;
       window.inflight_bytes -= sent.bytes;
       latencies_.push_back(now - sent.time);
     }
@@ -175,6 +176,14 @@ absl::Status LoadStream::Finish(Ending ending) {
 std::vector<double> LoadStream::TakeLatencies() {
   absl::MutexLock lock(&mu_);
   return std::exchange(latencies_, {});
+}
+
+std::vector<double> LoadStream::AckTimes(std::size_t writer) {
+  absl::MutexLock lock(&mu_);
+  const Window& window = windows_[writer];
+  std::vector<double> times;
+  for (std::uint64_t i = 0; i < window.acked; ++i) times.push_back(window.sent[i].acked_time);
+  return times;
 }
 
 }  // namespace stepwell::bench

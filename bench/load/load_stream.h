@@ -55,11 +55,14 @@ class LoadStream {
   absl::Status Finish(Ending ending);
   // From the Write of a chunk to the arrival of its ack, in seconds.
   std::vector<double> TakeLatencies();
+  // When the acks of a writer's chunks came, by sequence - 1, on Clock::Monotonic(), in seconds.
+  std::vector<double> AckTimes(std::size_t writer = 0);
 
  private:
   struct Sent {
     double time = 0;
     std::int64_t bytes = 0;
+    double acked_time = 0;
   };
   // What is under way of one writer.
   struct Window {

@@ -9,7 +9,9 @@
 namespace stepwell::bench {
 namespace {
 
-void PrintLine(nlohmann::json line, const std::vector<double>& runs) {
+void PrintLine(nlohmann::json line, const Bar& bar, const std::vector<double>& runs) {
+  line["bar"] = bar.text;
+  line["promised"] = bar.promised;
   line["n"] = runs.size();
   line["spread"] = {*std::min_element(runs.begin(), runs.end()),
                     *std::max_element(runs.begin(), runs.end())};
@@ -19,7 +21,7 @@ void PrintLine(nlohmann::json line, const std::vector<double>& runs) {
 
 }  // namespace
 
-void PrintRatio(const std::string& name, const std::string& against, const std::string& bar,
+void PrintRatio(const std::string& name, const std::string& against, const Bar& bar,
                 const Pairs& pairs) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < pairs.ours.size(); ++i)
@@ -30,21 +32,32 @@ void PrintRatio(const std::string& name, const std::string& against, const std::
              {"value", ours / theirs},
              {"unit", "ratio"},
              {"against", against},
-             {"bar", bar},
              {"raw", {{"ours", ours}, {"theirs", theirs}}}},
-            ratios);
+            bar, ratios);
 }
 
 void PrintOurs(const std::string& name, const std::string& unit, const std::string& against,
-               const std::string& bar, const std::vector<double>& runs) {
-  PrintLine(
-      {{"name", name}, {"value", Median(runs)}, {"unit", unit}, {"against", against}, {"bar", bar}},
-      runs);
+               const Bar& bar, const std::vector<double>& runs) {
+  PrintLine({{"name", name}, {"value", Median(runs)}, {"unit", unit}, {"against", against}}, bar,
+            runs);
 }
 
-void PrintSizes(const std::string& name, const std::string& against, const std::string& bar,
-                double ours, double theirs) {
-  PrintRatio(name, against, bar, {{ours, ours, ours}, {theirs, theirs, theirs}});
+void PrintOnce(const std::string& name, const std::string& unit, const std::string& against,
+               const Bar& bar, double value, const std::string& once) {
+  PrintLine(
+      {{"name", name}, {"value", value}, {"unit", unit}, {"against", against}, {"once", once}}, bar,
+      {value});
+}
+
+void PrintSizes(const std::string& name, const std::string& against, const Bar& bar, double ours,
+                double theirs) {
+  PrintLine({{"name", name},
+             {"value", ours / theirs},
+             {"unit", "ratio"},
+             {"against", against},
+             {"once", "what lies on the disk at one moment"},
+             {"raw", {{"ours", ours}, {"theirs", theirs}}}},
+            bar, {ours / theirs});
 }
 
 }  // namespace stepwell::bench

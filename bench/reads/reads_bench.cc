@@ -70,7 +70,7 @@ int Main(bool quick, const std::string& only) {
     std::fprintf(stderr, "%s: %.3f ms (processor %.2f), before %.3f ms (%.2f)\n", name.c_str(),
                  Median(pairs.ours), our_cpu * 1000 / kRounds, Median(pairs.theirs),
                  their_cpu * 1000 / kRounds);
-    PrintRatio("reads." + name, "the binary before", "< 1", pairs);
+    PrintRatio("reads." + name, "the binary before", OwnBar("< 1"), pairs);
   };
   compare("one_raw", [&](LoadedMaster& master) {
     master.Ask(OneSeries(kLoadStartUs, end_us, v1::RESOLUTION_RAW));

@@ -40,7 +40,7 @@ class Questions {
       : ours_(ours), theirs_(theirs), connection_(theirs.port()), questions_(questions / kBlocks) {}
 
   // `samples` is what ours must have been computed from.
-  void CompareBuckets(const std::string& name, const std::string& what, const std::string& bar,
+  void CompareBuckets(const std::string& name, const std::string& what, const Bar& bar,
                       const v1::QueryBucketsRequest& request, std::uint64_t samples,
                       const std::string& target) {
     Compare(
@@ -51,7 +51,7 @@ class Questions {
       const int found = ours_.AskLatest();
       if (found != 190) DieUnless(absl::NotFoundError(absl::StrCat(found, " latest values")));
     };
-    Compare("latest", "newest values of 190 series", "<= 0.1", ask, target);
+    Compare("latest", "newest values of 190 series", Promised("<= 0.1"), ask, target);
   }
 
  private:
@@ -64,7 +64,7 @@ class Questions {
       DieUnless(absl::DataLossError(absl::StrCat("buckets of ", found, " samples, not ", samples)));
   }
 
-  void Compare(const std::string& name, const std::string& what, const std::string& bar,
+  void Compare(const std::string& name, const std::string& what, const Bar& bar,
                const std::function<void()>& ours, const std::string& target) {
     std::size_t bytes = 0;
     const auto theirs = [&] {
@@ -138,13 +138,14 @@ void CompareQueries(LoadedMaster& ours, Victoria& theirs, std::int64_t end_us, i
   const std::string their_hour =
       RangeTarget("rollup(gpu_util{field=\"value\"}[7.2s])", end_us - kHourUs, end_us, 7.2);
   questions.CompareBuckets("series_day_raw", "one series, 24 h to 1000 buckets, from samples",
-                           "<= 0.6", day(v1::RESOLUTION_RAW), 86'400, their_day);
-  questions.CompareBuckets("series_day_rollups", "the same, ours from rollups of 10 s", "<= 0.15",
-                           day(v1::RESOLUTION_10_SECONDS), 86'400, their_day);
+                           Promised("<= 0.6"), day(v1::RESOLUTION_RAW), 86'400, their_day);
+  questions.CompareBuckets("series_day_rollups", "the same, ours from rollups of 10 s",
+                           Promised("<= 0.15"), day(v1::RESOLUTION_10_SECONDS), 86'400, their_day);
   questions.CompareBuckets("gpus_hour_raw", "64 series, 1 h to 500 buckets, from samples",
-                           "<= 0.25", hour(v1::RESOLUTION_RAW), 230'400, their_hour);
-  questions.CompareBuckets("gpus_hour_rollups", "the same, ours the 360 rollups of 10 s", "<= 0.1",
-                           hour(v1::RESOLUTION_10_SECONDS), 230'400, their_hour);
+                           Promised("<= 0.25"), hour(v1::RESOLUTION_RAW), 230'400, their_hour);
+  questions.CompareBuckets("gpus_hour_rollups", "the same, ours the 360 rollups of 10 s",
+                           Promised("<= 0.1"), hour(v1::RESOLUTION_10_SECONDS), 230'400,
+                           their_hour);
   questions.CompareLatest(absl::StrCat("/api/v1/query?nocache=1&query=",
                                        Escaped("{field=\"value\"}"), "&time=", end_us / 1'000'000));
 }

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/load/measured_commit.h"
 #include "client/agent/sensors/boot_clock.h"
 #include "client/agent/sensors/container_sensor.h"
 #include "client/agent/sensors/cpu_sensor.h"
@@ -152,6 +153,7 @@ int Run(bool quick) {
   close(mkstemp(scenario));
   std::ofstream(scenario) << "gpus 1\ngpu * util_gpu 10,90\ngpu * gpm_2 50\ngpu * gpm_5 30\n";
   setenv("STEPWELL_NVML_SCENARIO", scenario, 1);
+  std::fprintf(stderr, "commit %s\n", bench::MeasuredCommit());
   std::fprintf(stderr, "| sensor | samples | µs after a pause | µs one after the other |\n");
   std::fprintf(stderr, "|---|---|---|---|\n");
   const FileMachine files;

@@ -17,6 +17,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/check.h"
+#include "bench/load/bar.h"
 #include "bench/store/day_tables.h"
 #include "storage/migrator.h"
 #include "storage/pg_fold_store.h"
@@ -72,13 +73,13 @@ Median MedianOf(std::vector<double> runs) {
 
 // `raw`: of a ratio, both values as JSON fields that end in a comma.
 void Print(std::string_view name, const std::vector<double>& runs, std::string_view unit,
-           std::string_view against, std::string_view bar, const std::string& raw = "") {
+           std::string_view against, const bench::Bar& bar, const std::string& raw = "") {
   const Median m = MedianOf(runs);
   std::printf(
       "{\"name\": \"store.%s\", \"value\": %.4g, \"unit\": \"%s\", \"against\": \"%s\", "
-      "\"bar\": \"%s\", %s\"n\": %zu, \"spread\": [%.4g, %.4g]}\n",
+      "\"bar\": \"%s\", \"promised\": %s, %s\"n\": %zu, \"spread\": [%.4g, %.4g]}\n",
       std::string(name).c_str(), m.value, std::string(unit).c_str(), std::string(against).c_str(),
-      std::string(bar).c_str(), raw.c_str(), runs.size(), m.least, m.greatest);
+      bar.text.c_str(), bar.promised_word(), raw.c_str(), runs.size(), m.least, m.greatest);
   std::fflush(stdout);
 }
 
@@ -140,8 +141,9 @@ class Bench {
                  own_ns / rounds / 1e6, backend_ns / rounds / 1e6);
     Print("commit_256_chunks_of_200_bytes", small, "ms",
           absl::StrCat("inserting the same bytes as one value: ", MedianOf(plain).value, " ms"),
-          "<= 3");
-    Print("commit_256_chunks_of_4000_bytes", large, "ms", "one transaction, fsync on", "<= 10");
+          bench::OwnBar("<= 3"));
+    Print("commit_256_chunks_of_4000_bytes", large, "ms", "one transaction, fsync on",
+          bench::OwnBar("<= 10"));
   }
 
   // Folds of `writer_count` writers, each with `tick_count` ticks of 190 series.
@@ -185,7 +187,8 @@ class Bench {
     const double all_samples = static_cast<double>(folds) * static_cast<double>(samples);
     std::fprintf(stderr, "fold_%s: processor ns/sample: master %.1f, PostgreSQL %.1f\n",
                  name.c_str(), own_ns / all_samples, backend_ns / all_samples);
-    Print(absl::StrCat("fold_", name), runs, "ns/sample", "encode, copy, commit with fsync", bar);
+    Print(absl::StrCat("fold_", name), runs, "ns/sample", "encode, copy, commit with fsync",
+          bench::OwnBar(std::string(bar)));
     if (merge) Merges(folds * samples);
   }
 
@@ -208,7 +211,7 @@ class Bench {
           read.rollups / read.samples, read.rollup_ticks / read.samples);
     }
     Print("day_rollup_share", shares, "ratio", "rows and ticks of the same samples, bytes each",
-          "<= 0.45",
+          bench::Promised("<= 0.45"),
           absl::StrFormat("\"raw\": {\"ours\": %.3f, \"theirs\": %.3f}, ", MedianOf(rollups).value,
                           MedianOf(raw).value));
   }
@@ -228,7 +231,7 @@ class Bench {
     std::fprintf(stderr, "merge: processor ns/sample: master %.1f, PostgreSQL %.1f\n",
                  (OwnNs() - own_ns) / samples, (BackendNs(backend) - backend_ns) / samples);
     Print("merge_call_of_2000_rows", calls, "ms", "read, decode, encode, copy, delete, commit",
-          "<= 60");
+          bench::OwnBar("<= 60"));
   }
 
  private:

@@ -25,6 +25,20 @@ class ReportTest(unittest.TestCase):
     def test_a_good_result_keeps_its_fields(self):
         self.assertEqual({**GOOD, "holds": True}, report.check(GOOD))
 
+    def test_what_is_not_repeated_says_why_and_how_often(self):
+        once = {**GOOD, "n": 1, "once": "it takes an hour"}
+        self.assertEqual({**once, "holds": True}, report.check(once))
+        self.assertIn("  n=1  ", report.table([report.check(once)]))
+
+    def test_rows_and_table_name_the_commit(self):
+        with tempfile.TemporaryDirectory() as room:
+            output = pathlib.Path(room, "output")
+            output.write_text(json.dumps(GOOD), encoding="utf-8")
+            ended = subprocess.run([sys.executable, report.__file__, "--json", f"{room}/json", "--commit", "abc1234", str(output)],
+                                   check=True, capture_output=True, text=True)
+            self.assertIn("commit abc1234\n", ended.stdout)
+            self.assertEqual("abc1234", json.loads(pathlib.Path(room, "json").read_text(encoding="utf-8"))[0]["commit"])
+
     def test_refuses_by_field(self):
         for name, change, field in [
                 ("a bar without a comparison", {"bar": "1.3"}, "bar"),
@@ -33,6 +47,8 @@ class ReportTest(unittest.TestCase):
                 ("not a number", {"value": float("nan")}, "value"),
                 ("a ratio without its values", {"raw": {"ours": 1}}, "raw"),
                 ("two runs", {"n": 2}, "n"),
+                ("no run", {"n": 0, "once": "it takes an hour"}, "n"),
+                ("once without why", {"n": 1, "once": ""}, "once"),
                 ("holds of its own", {"holds": True}, "holds"),
                 ("a promise in words", {"promised": "yes"}, "promised"),
                 ("no name", {"name": ""}, "name")]:

@@ -25,6 +25,8 @@ class PacedLoad {
   absl::Status Open();
   // Sends for so long, waits for the last ack; the 99th percentile of Write to ack, in milliseconds.
   absl::StatusOr<double> AckP99Ms(absl::Duration duration);
+  // LoadStream::AckTimes of each writer, by rank: of all chunks so far. All ticks of a chunk have its sequence for their batch.
+  std::vector<std::vector<double>> AckTimes() const;
 
  private:
   struct Writer {

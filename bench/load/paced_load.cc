@@ -1,4 +1,4 @@
-#include "bench/beside/paced_load.h"
+#include "bench/load/paced_load.h"
 
 #include <algorithm>
 
@@ -48,6 +48,12 @@ absl::StatusOr<double> PacedLoad::AckP99Ms(absl::Duration duration) {
   }
   std::sort(latencies.begin(), latencies.end());
   return latencies[latencies.size() * 99 / 100] * 1000;
+}
+
+std::vector<std::vector<double>> PacedLoad::AckTimes() const {
+  std::vector<std::vector<double>> times;
+  for (const auto& writer : writers_) times.push_back(writer->stream.AckTimes());
+  return times;
 }
 
 }  // namespace stepwell::bench
