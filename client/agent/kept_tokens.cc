@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -45,6 +47,19 @@ std::vector<KeptToken> ReadKeptTokens(int format_directory, absl::Time now) {
     KeptToken token{word("server"), word("project"), word("trial"), word("token"), ends};
     if (ends > now && IsTokenText(token.text)) kept.push_back(std::move(token));
   }
+  return kept;
+}
+
+std::vector<KeptToken> InOrderToKeep(std::vector<KeptToken> own,
+                                     const std::vector<KeptToken>& before, absl::Time now) {
+  std::vector<KeptToken> kept = std::move(own);
+  const auto own_count = static_cast<std::ptrdiff_t>(kept.size());
+  kept.insert(kept.end(), before.begin(), before.end());
+  // What was fetched last ends last.
+  const auto is_newer = [](const KeptToken& a, const KeptToken& b) { return a.ends > b.ends; };
+  std::stable_sort(kept.begin(), kept.begin() + own_count, is_newer);
+  std::stable_sort(kept.begin() + own_count, kept.end(), is_newer);
+  std::erase_if(kept, [now](const KeptToken& each) { return each.ends <= now; });
   return kept;
 }
 

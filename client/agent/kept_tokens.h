@@ -36,7 +36,12 @@ bool IsTokenText(const std::string& text_untrusted);
 // read.
 std::vector<KeptToken> ReadKeptTokens(int format_directory, absl::Time now);
 
-// As a whole, mode 0600; none = no file. Beyond 512 KiB the others are left out.
+// Those that live, as they are to be kept where not all have room: the agent's `own` before those of agents `before` it, of each
+// the newest first.
+std::vector<KeptToken> InOrderToKeep(std::vector<KeptToken> own,
+                                     const std::vector<KeptToken>& before, absl::Time now);
+
+// As a whole, mode 0600; none = no file. The first of them, as many as 512 KiB hold.
 absl::Status WriteKeptTokens(int format_directory, const std::vector<KeptToken>& tokens);
 
 }  // namespace stepwell::agent

@@ -219,14 +219,14 @@ bool TrialTokens::LookAroundLocked(absl::Duration now) {
 }
 
 std::vector<KeptToken> TrialTokens::KeptLocked() const {
-  std::vector<KeptToken> kept = unclaimed_;
+  std::vector<KeptToken> own;
   for (const auto& [key, entry] : entries_) {
     std::string text = entry.is_kept ? entry.token->shown().text : "";
     if (text.empty()) continue;
     const auto& [server, project, trial] = key;
-    kept.push_back({server, project, trial, std::move(text), entry.ends});
+    own.push_back({server, project, trial, std::move(text), entry.ends});
   }
-  return kept;
+  return InOrderToKeep(std::move(own), unclaimed_, clock_.Now());
 }
 
 void TrialTokens::KeepNews() {

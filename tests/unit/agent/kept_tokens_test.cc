@@ -91,6 +91,39 @@ TEST_F(KeptTokensTest, WhatIsNoneIsLeftOut) {
   }
 }
 
+TEST_F(KeptTokensTest, OwnOnesComeFirstThenTheNewestAndNoneThatEnded) {
+  const auto token = [&](const std::string& trial, absl::Duration lives) {
+    return KeptToken{"m:7817", "vision", trial, "stepwell_a_b", begin_ + lives};
+  };
+  const auto order = [&](const std::vector<KeptToken>& own, const std::vector<KeptToken>& before) {
+    std::string trials;
+    for (const KeptToken& each : InOrderToKeep(own, before, begin_)) trials += each.trial;
+    return trials;
+  };
+  const KeptToken ended = token("e", absl::ZeroDuration());
+  const KeptToken old = token("o", absl::Minutes(1));
+  const KeptToken newer = token("n", absl::Minutes(50));
+  const KeptToken before_old = token("b", absl::Minutes(2));
+  const KeptToken before_newer = token("a", absl::Minutes(59));
+  EXPECT_EQ(order({}, {}), "");
+  EXPECT_EQ(order({old, ended, newer}, {ended, before_old, before_newer, ended}), "noab");
+  EXPECT_EQ(order({ended}, {ended, before_old}), "b");
+
+  // So that of more than a file holds the oldest of agents before are left out.
+  std::vector<KeptToken> before;
+  for (int i = 0; i < 1000; ++i) {
+    before.push_back(token(std::string(1000, 'b') + std::to_string(i), absl::Seconds(i)));
+  }
+  const std::vector<KeptToken> kept = InOrderToKeep({old, newer}, before, begin_);
+  ASSERT_TRUE(WriteKeptTokens(directory_.get(), kept).ok());
+  const std::vector<KeptToken> read = Read(begin_);
+  ASSERT_GT(read.size(), 400u);
+  ASSERT_LT(read.size(), 1000u);
+  EXPECT_EQ(read[0], newer);
+  EXPECT_EQ(read[1], old);
+  EXPECT_EQ(read[2], before.back());
+}
+
 TEST_F(KeptTokensTest, OfMoreThanAFileHoldsTheOthersAreLeftOut) {
   std::vector<KeptToken> many;
   for (int i = 0; i < 1000; ++i) {

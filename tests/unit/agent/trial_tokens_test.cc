@@ -284,6 +284,33 @@ TEST_F(TrialTokensTest, WhatCameOfAWritersIsKeptForTheNextAgentAndNothingElse) {
   EXPECT_TRUE(Becomes([&] { return now_kept().at(0).text == token->shown().text; }));
 }
 
+TEST_F(TrialTokensTest, WhatAgentsBeforeKeptStandsBehindItsOwnAndGoesWhenItEnds) {
+  Renew();
+  absl::Mutex mu;
+  std::vector<std::string> kept;
+  TrialTokens::Options options{.own_token = "own"};
+  options.keep = [&](const std::vector<KeptToken>& tokens) {
+    const absl::MutexLock lock(&mu);
+    kept.clear();
+    for (const KeptToken& each : tokens) kept.push_back(each.trial);
+  };
+  const auto now_kept = [&] {
+    const absl::MutexLock lock(&mu);
+    return kept;
+  };
+  const auto of_before = [&](const std::string& trial, absl::Duration lives) {
+    return KeptToken{kServer, "vision", trial, "stepwell_a_b", clock_.Now() + lives};
+  };
+  options.kept = {of_before("old", absl::Minutes(10)), of_before("older", absl::Minutes(5))};
+  Make(options);
+  const auto token = tokens_->For(kServer, "vision", "run", "its");
+  ASSERT_TRUE(Becomes([&] { return !now_kept().empty(); }));
+  EXPECT_EQ(now_kept(), (std::vector<std::string>{"run", "old", "older"}));
+  // At the next renewal both have ended.
+  Advance(absl::Minutes(37));
+  EXPECT_TRUE(Becomes([&] { return now_kept() == std::vector<std::string>{"run"}; }));
+}
+
 TEST_F(TrialTokensTest, ItsThreadHasTheAgentsOwnRights) {
   if (geteuid() != 0) GTEST_SKIP() << "root alone acts as others";
   std::shared_ptr<TrialToken> token;
