@@ -15,7 +15,7 @@
 namespace stepwell {
 
 // Where the gaps are whose place can be asked for, each stretch once: those of a writer that tell their times.
-// Of more than `stretches_max` the newest.
+// Of more than `stretches_max` those that were declared last; the answer lists the gaps that were declared first.
 std::vector<WriterStretch> StretchesOf(const v1::Completeness& completeness,
                                        std::size_t stretches_max);
 
