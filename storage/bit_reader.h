@@ -19,6 +19,9 @@ namespace stepwell {
 
 class BitReader {
  public:
+  // So many bits lie within eight bytes wherever they begin.
+  static constexpr int kWordWidthMax = 57;
+
   // REQUIRES: 0 <= width <= 63.
   BitReader(const BitString& bits, int width)
       : data_(bits.bytes.data()),
@@ -76,8 +79,6 @@ class BitReader {
  private:
   // 63 bits that start in the middle of a byte touch nine.
   static constexpr std::size_t kReach = 9;
-  // And 57 bits eight.
-  static constexpr int kWordWidthMax = 57;
 
   std::uint64_t Extract(const char* from, int skip) const {
     std::uint64_t word;

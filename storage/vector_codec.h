@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "storage/encoded_vector.h"
 #include "storage/scaled_column.h"
+#include "storage/wide.h"
 
 namespace stepwell {
 
@@ -50,11 +51,14 @@ EncodedChoice EncodeCheaper(std::span<const double> values, std::span<const std:
 // are all that is read, so that damage elsewhere may go unseen. REQUIRES: first + values.size() <=
 // sample_count. After an error the content is unspecified.
 [[nodiscard]] absl::Status DecodePartInto(const EncodedVector& encoded, std::size_t sample_count,
-                                          std::size_t first, std::span<double> values);
+                                          std::size_t first, std::span<double> values,
+                                          Lanes lanes = WidestLanes());
 
 // All of them into memory of the caller; allocates nothing. After an error the content is unspecified.
-[[nodiscard]] absl::Status DecodeValuesInto(const EncodedVector& encoded, std::span<double> values);
+[[nodiscard]] absl::Status DecodeValuesInto(const EncodedVector& encoded, std::span<double> values,
+                                            Lanes lanes = WidestLanes());
 [[nodiscard]] absl::Status DecodeIntegersInto(const EncodedVector& encoded,
-                                              std::span<std::int64_t> integers);
+                                              std::span<std::int64_t> integers,
+                                              Lanes lanes = WidestLanes());
 
 }  // namespace stepwell

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "storage/bit_reader.h"
 #include "storage/integer_frame.h"
 #include "storage/value_scale.h"
+#include "storage/wide_decode.h"
 
 namespace stepwell {
 namespace {
@@ -44,22 +46,27 @@ struct Part {
   std::size_t end;
 };
 
-template <typename Emit>
-absl::Status DecodeFrame(const EncodedVector& encoded, const Part& part, Emit emit) {
-  const std::size_t count = part.count;
+// Whether all can be read, and nothing overflows.
+absl::Status CheckFrame(const EncodedVector& encoded, std::size_t count) {
   const BitReader reader(encoded.bits, encoded.width);
   if (!reader.Holds(count)) {
     return WrongBits(encoded, "bits", encoded.bits, count, encoded.width);
   }
-  const IntegerFrame frame(encoded);
-  if (!HoldsAll(frame, reader, encoded.width, count)) return Overflows(encoded);
-  reader.ReadRange(part.first, part.end,
-                   [&](std::size_t i, std::uint64_t x) { emit(i - part.first, frame(x)); });
+  if (!HoldsAll(IntegerFrame(encoded), reader, encoded.width, count)) return Overflows(encoded);
   return absl::OkStatus();
 }
 
 template <typename Emit>
-absl::Status DecodeDelta(const EncodedVector& encoded, std::size_t count, Emit emit) {
+absl::Status DecodeFrame(const EncodedVector& encoded, const Part& part, Emit emit) {
+  STEPWELL_RETURN_IF_ERROR(CheckFrame(encoded, part.count));
+  const IntegerFrame frame(encoded);
+  BitReader(encoded.bits, encoded.width)
+      .ReadRange(part.first, part.end,
+                 [&](std::size_t i, std::uint64_t x) { emit(i - part.first, frame(x)); });
+  return absl::OkStatus();
+}
+
+absl::Status CheckDelta(const EncodedVector& encoded, std::size_t count) {
   if (count == 0 || encoded.dictionary.size() != 1) {
     return Corrupt(encoded, "dictionary has ", encoded.dictionary.size(), " elements for ", count,
                    " samples, 1 is due");
@@ -68,15 +75,22 @@ absl::Status DecodeDelta(const EncodedVector& encoded, std::size_t count, Emit e
   if (!reader.Holds(count - 1)) {
     return WrongBits(encoded, "bits", encoded.bits, count - 1, encoded.width);
   }
+  if (!HoldsSums(IntegerFrame(encoded), reader, encoded, count - 1)) return Overflows(encoded);
+  return absl::OkStatus();
+}
+
+template <typename Emit>
+absl::Status DecodeDelta(const EncodedVector& encoded, std::size_t count, Emit emit) {
+  STEPWELL_RETURN_IF_ERROR(CheckDelta(encoded, count));
   const IntegerFrame frame(encoded);
-  if (!HoldsSums(frame, reader, encoded, count - 1)) return Overflows(encoded);
   const auto lowest = static_cast<std::uint64_t>(encoded.dictionary[0]);
   std::uint64_t x = 0;
   emit(std::size_t{0}, frame(x));
-  reader.ReadAll(count - 1, [&](std::size_t i, std::uint64_t delta) {
-    x += lowest + delta;
-    emit(i + 1, frame(x));
-  });
+  BitReader(encoded.bits, encoded.width)
+      .ReadAll(count - 1, [&](std::size_t i, std::uint64_t delta) {
+        x += lowest + delta;
+        emit(i + 1, frame(x));
+      });
   return absl::OkStatus();
 }
 
@@ -166,9 +180,7 @@ absl::Status DecodeIndexes(const EncodedVector& encoded, const std::vector<Word>
                  " is beyond a dictionary of ", words.size());
 }
 
-template <typename Emit>
-absl::Status DecodeLine(const EncodedVector& encoded, const Part& part, Emit emit) {
-  const std::size_t count = part.count;
+absl::Status CheckLine(const EncodedVector& encoded, std::size_t count) {
   if (encoded.dictionary.size() != 1) {
     return Corrupt(encoded, "dictionary has ", encoded.dictionary.size(), " elements, 1 is due");
   }
@@ -176,13 +188,20 @@ absl::Status DecodeLine(const EncodedVector& encoded, const Part& part, Emit emi
   if (!reader.Holds(count)) {
     return WrongBits(encoded, "bits", encoded.bits, count, encoded.width);
   }
+  if (!HoldsLine(IntegerFrame(encoded), reader, encoded, count)) return Overflows(encoded);
+  return absl::OkStatus();
+}
+
+template <typename Emit>
+absl::Status DecodeLine(const EncodedVector& encoded, const Part& part, Emit emit) {
+  STEPWELL_RETURN_IF_ERROR(CheckLine(encoded, part.count));
   const IntegerFrame frame(encoded);
-  if (!HoldsLine(frame, reader, encoded, count)) return Overflows(encoded);
   const auto step = static_cast<std::uint64_t>(encoded.dictionary[0]);
-  reader.ReadRange(part.first, part.end, [&](std::size_t i, std::uint64_t x) {
-    emit(i - part.first,
-         static_cast<std::int64_t>(static_cast<std::uint64_t>(frame(x)) + step * i));
-  });
+  BitReader(encoded.bits, encoded.width)
+      .ReadRange(part.first, part.end, [&](std::size_t i, std::uint64_t x) {
+        emit(i - part.first,
+             static_cast<std::int64_t>(static_cast<std::uint64_t>(frame(x)) + step * i));
+      });
   return absl::OkStatus();
 }
 
@@ -217,6 +236,32 @@ absl::Status DecodeForm(const EncodedVector& encoded, const Part& part, Emit emi
   }
   return Corrupt(encoded, "no such form of integers");
 }
+
+#if defined(STEPWELL_WIDE)
+// Forms whose integers follow each other, four at a time; nothing where that is not how they are read.
+std::optional<absl::Status> DecodeWide(const EncodedVector& encoded, const Part& part,
+                                       const DecodeTarget& target, Lanes lanes) {
+  if (!IsWideWidth(encoded.width, lanes)) return std::nullopt;
+  if (encoded.form == Form::kFrame) {
+    STEPWELL_RETURN_IF_ERROR(CheckFrame(encoded, part.count));
+    DecodeFrameWide(encoded, part.first, part.end, target);
+  } else if (encoded.form == Form::kDelta) {
+    STEPWELL_RETURN_IF_ERROR(CheckDelta(encoded, part.count));
+    DecodeDeltaWide(encoded, part.count, target);
+  } else if (encoded.form == Form::kLinear) {
+    STEPWELL_RETURN_IF_ERROR(CheckLine(encoded, part.count));
+    DecodeLineWide(encoded, part.first, part.end, target);
+  } else {
+    return std::nullopt;
+  }
+  return absl::OkStatus();
+}
+#else
+std::optional<absl::Status> DecodeWide(const EncodedVector&, const Part&, const DecodeTarget&,
+                                       Lanes) {
+  return std::nullopt;
+}
+#endif
 
 absl::Status CheckCount(const EncodedVector& encoded, std::size_t count) {
   if (count <= kVectorSamplesMax) return absl::OkStatus();
@@ -274,8 +319,46 @@ absl::Status CopyRaw(const EncodedVector& encoded, const Part& part, std::span<d
   return absl::OkStatus();
 }
 
+// What becomes of an integer of the vector.
+DecodeTarget TargetOf(const EncodedVector& encoded, std::span<double> values) {
+  // A division by 1 is skipped as a whole: most gauges are whole numbers.
+  if (encoded.divisor_exponent == 0) return {values.data(), DecodeTarget::As::kDouble};
+  const double divisor = Divisor(encoded.divisor_exponent);
+  // Of a power of two the reciprocal is exact, and so is what it multiplies.
+  if (encoded.divisor_exponent < 0) {
+    return {values.data(), DecodeTarget::As::kProduct, 1 / divisor};
+  }
+  return {values.data(), DecodeTarget::As::kQuotient, divisor};
+}
+
+// Of integers under a divisor. The header is checked.
+absl::Status DecodeScaled(const EncodedVector& encoded, const Part& part, std::span<double> values,
+                          Lanes lanes) {
+  const DecodeTarget target = TargetOf(encoded, values);
+  if (std::optional<absl::Status> done = DecodeWide(encoded, part, target, lanes)) return *done;
+  switch (target.as) {
+    case DecodeTarget::As::kDouble:
+      return DecodeForm(encoded, part,
+                        [&](std::size_t i, std::int64_t k) { values[i] = static_cast<double>(k); });
+    case DecodeTarget::As::kProduct:
+      return DecodeForm(encoded, part, [&](std::size_t i, std::int64_t k) {
+        values[i] = static_cast<double>(k) * target.by;
+      });
+    case DecodeTarget::As::kInteger:
+    case DecodeTarget::As::kQuotient:
+      break;
+  }
+  // First the integers, in the doubles' memory: divided in a loop of their own they go in pairs.
+  STEPWELL_RETURN_IF_ERROR(DecodeForm(encoded, part, [&](std::size_t i, std::int64_t k) {
+    std::memcpy(&values[i], &k, sizeof(k));
+  }));
+  DivideInPlace(values, target.by);
+  return absl::OkStatus();
+}
+
 // `values` has as many elements as the part. REQUIRES: LeadsToEach(the form), or the part is all.
-absl::Status DecodePart(const EncodedVector& encoded, const Part& part, std::span<double> values) {
+absl::Status DecodePart(const EncodedVector& encoded, const Part& part, std::span<double> values,
+                        Lanes lanes) {
   STEPWELL_RETURN_IF_ERROR(CheckCount(encoded, part.count));
   // No other column counts then, neither here nor in SQL.
   if (encoded.form == Form::kRaw) return CopyRaw(encoded, part, values);
@@ -285,52 +368,38 @@ absl::Status DecodePart(const EncodedVector& encoded, const Part& part, std::spa
                          [&](std::size_t i, double value) { values[i] = value; });
   }
   STEPWELL_RETURN_IF_ERROR(CheckDivisor(encoded));
-  // A division by 1 is skipped as a whole: most gauges are whole numbers.
-  if (encoded.divisor_exponent == 0) {
-    return DecodeForm(encoded, part,
-                      [&](std::size_t i, std::int64_t k) { values[i] = static_cast<double>(k); });
-  }
-  const double divisor = Divisor(encoded.divisor_exponent);
-  // Of a power of two the reciprocal is exact, and so is what it multiplies.
-  if (encoded.divisor_exponent < 0) {
-    const double reciprocal = 1 / divisor;
-    return DecodeForm(encoded, part, [&](std::size_t i, std::int64_t k) {
-      values[i] = static_cast<double>(k) * reciprocal;
-    });
-  }
-  // First the integers, in the doubles' memory: divided in a loop of their own they go in pairs.
-  STEPWELL_RETURN_IF_ERROR(DecodeForm(encoded, part, [&](std::size_t i, std::int64_t k) {
-    std::memcpy(&values[i], &k, sizeof(k));
-  }));
-  DivideInPlace(values, divisor);
-  return absl::OkStatus();
+  return DecodeScaled(encoded, part, values, lanes);
 }
 
 }  // namespace
 
-absl::Status DecodeValuesInto(const EncodedVector& encoded, std::span<double> values) {
-  return DecodePart(encoded, Part(values.size()), values);
+absl::Status DecodeValuesInto(const EncodedVector& encoded, std::span<double> values, Lanes lanes) {
+  return DecodePart(encoded, Part(values.size()), values, lanes);
 }
 
 absl::Status DecodePartInto(const EncodedVector& encoded, std::size_t sample_count,
-                            std::size_t first, std::span<double> values) {
+                            std::size_t first, std::span<double> values, Lanes lanes) {
   STEPWELL_CHECK(first <= sample_count && values.size() <= sample_count - first);
   if (LeadsToEach(encoded.form)) {
-    return DecodePart(encoded, Part(sample_count, first, values.size()), values);
+    return DecodePart(encoded, Part(sample_count, first, values.size()), values, lanes);
   }
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<double> all, DecodeValues(encoded, sample_count));
   if (!values.empty()) std::memcpy(values.data(), all.data() + first, values.size_bytes());
   return absl::OkStatus();
 }
 
-absl::Status DecodeIntegersInto(const EncodedVector& encoded, std::span<std::int64_t> integers) {
+absl::Status DecodeIntegersInto(const EncodedVector& encoded, std::span<std::int64_t> integers,
+                                Lanes lanes) {
   STEPWELL_RETURN_IF_ERROR(CheckHeader(encoded, integers.size()));
   if (encoded.divisor_exponent != 0) {
     return Corrupt(encoded, "divisor_exponent is ", encoded.divisor_exponent,
                    ", integers have none");
   }
-  return DecodeForm(encoded, Part(integers.size()),
-                    [&](std::size_t i, std::int64_t k) { integers[i] = k; });
+  const Part all(integers.size());
+  if (std::optional<absl::Status> done = DecodeWide(encoded, all, {integers.data()}, lanes)) {
+    return *done;
+  }
+  return DecodeForm(encoded, all, [&](std::size_t i, std::int64_t k) { integers[i] = k; });
 }
 
 // A damaged count must not allocate before it is looked at.
