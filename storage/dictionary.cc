@@ -18,6 +18,7 @@ constexpr std::uint64_t kHashFactor = 0x9e3779b97f4a7c15;  // 2^64 / golden rati
 bool HasMoreHashes(std::span<const std::int64_t> samples, std::size_t limit) {
   constexpr std::size_t kBitsMax = std::size_t{1} << 17;  // 16 KiB of stack
   constexpr std::size_t kLookInterval = 16;
+  constexpr std::size_t kLookLong = 256;
   const std::size_t bit_count = std::clamp(std::bit_ceil(8 * limit), std::size_t{64}, kBitsMax);
   const int shift = 64 - BitWidth(bit_count - 1);
   std::array<std::uint64_t, kBitsMax / 64> seen;
@@ -31,6 +32,8 @@ bool HasMoreHashes(std::span<const std::int64_t> samples, std::size_t limit) {
       word |= std::uint64_t{1} << hash % 64;
     }
     if (found > limit) return true;
+    // So few of so many: a table will be needed.
+    if (i >= kLookLong && found < i / 16) return false;
   }
   return false;
 }
