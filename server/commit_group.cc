@@ -26,6 +26,13 @@ struct Tail {
   }
 };
 
+// The chunk that was added last ends here. One without a sequence goes with the one before.
+void NoteCut(WriterAdvance& advance) {
+  std::vector<JournalCut>& cuts = advance.cuts;
+  if (cuts.empty() || cuts.back().last_sequence != advance.last_sequence) cuts.emplace_back();
+  cuts.back() = {advance.last_sequence, advance.payload.size()};
+}
+
 }  // namespace
 
 absl::Status CommitQueue::Add(CheckedChunk& chunk, SteadyTime deadline) {
@@ -142,6 +149,7 @@ CommitGroup BuildGroup(const std::vector<CheckedChunk>& chunks, std::int64_t own
     if (chunk.closing) advance.closing = chunk.closing;
     advance.gaps.insert(advance.gaps.end(), chunk.gaps.begin(), chunk.gaps.end());
     advance.payload.append(chunk.journal_entry);
+    NoteCut(advance);
     group.advance_of.push_back(place->second);
   }
   return group;

@@ -55,6 +55,12 @@ struct OpenedWriter {
   TrialProfiling profiling = {};
 };
 
+// Where a chunk ends within the payload of its writer's advance.
+struct JournalCut {
+  std::uint64_t last_sequence = 0;
+  std::size_t payload_end = 0;
+};
+
 // One writer's share of a commit group: sequences first..last are contiguous.
 struct WriterAdvance {
   TrialId trial_id{};
@@ -69,6 +75,9 @@ struct WriterAdvance {
   std::vector<Gap> gaps;
   // Journal bytes of these sequences, opaque here.
   std::string payload;
+  // Its chunks' ends, ascending, the last one that of the payload: a row of the journal begins and ends
+  // at one of them. Empty = it stands in one row.
+  std::vector<JournalCut> cuts;
 };
 
 struct CommitGroupRequest {
@@ -160,8 +169,8 @@ class IngestStore {
   // Writers unfolded or open, and all of trials stored as running or lost, whose end may be due.
   [[nodiscard]] virtual absl::StatusOr<std::vector<WriterProgress>> ReadWriters() = 0;
   // Calls `row` for each journal row that holds a sequence beyond its writer's folded_sequence,
-  // oldest first. Streams; stops at the first error that `row` returns. A damaged row is given with
-  // its damage, and rows may then be given a second time, in any order.
+  // the oldest first, more or less. Streams; stops at the first error that `row` returns. A damaged row is
+  // given with its damage, and rows may then be given a second time.
   [[nodiscard]] virtual absl::Status ReadUnfoldedJournal(
       const std::function<absl::Status(JournalRow)>& row) = 0;
   // Random id of this database.
@@ -181,7 +190,7 @@ class IngestStore {
       std::int64_t* created = nullptr) = 0;
 
   // One transaction: checks owner_epoch of each trial under a lock, holds each writer's row
-  // and moves it forward by AdvanceRules, stores gaps, copies one journal row per trial, commits. Results in the
+  // and moves it forward by AdvanceRules, stores gaps, copies journal rows (storage/journal_rows.h), commits. Results in the
   // order of `advances`; those not committed are stored in no part. On an unknown COMMIT it reads
   // back on a fresh connection and answers what the database says; if it cannot, CommitUnknown
   // (storage/pg_error.h): nothing may be assumed until ReadProgress answers.

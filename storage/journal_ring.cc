@@ -1,16 +1,19 @@
 #include "storage/journal_ring.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace stepwell {
 
 void JournalRing::Start(const std::array<JournalSegment, kSegmentCount>& found) {
   absl::MutexLock lock(&mu_);
   segments_ = found;
-  const auto newest = std::max_element(found.begin(), found.end(),
-                                       [](const JournalSegment& a, const JournalSegment& b) {
-                                         return a.last_time_us < b.last_time_us;
-                                       });
+  const auto rank = [](const JournalSegment& each) {
+    return std::pair(!each.is_damaged, each.last_time_us);
+  };
+  const auto newest = std::max_element(
+      found.begin(), found.end(),
+      [&](const JournalSegment& a, const JournalSegment& b) { return rank(a) < rank(b); });
   current_ = static_cast<int>(newest - found.begin());
   newest_time_us_ = std::max(newest_time_us_, newest->last_time_us);
 }
@@ -55,7 +58,7 @@ std::vector<int> JournalRing::Recyclable(std::int64_t before_us) const {
   absl::MutexLock lock(&mu_);
   std::vector<int> recyclable;
   for (int i = 0; i < kSegmentCount; ++i) {
-    if (i == current_ || entered_[i] > 0) continue;
+    if (i == current_ || entered_[i] > 0 || segments_[i].is_damaged) continue;
     if (segments_[i].row_count > 0 && segments_[i].last_time_us < before_us) {
       recyclable.push_back(i);
     }
@@ -72,8 +75,29 @@ void JournalRing::NoteTruncated(int segment) {
   segments_[segment] = {};
 }
 
+void JournalRing::NoteDamaged(int segment) {
+  absl::MutexLock lock(&mu_);
+  segments_[segment].is_damaged = true;
+  if (segment == current_) MoveOnLocked();
+}
+
+std::vector<int> JournalRing::Damaged() const {
+  absl::MutexLock lock(&mu_);
+  std::vector<int> damaged;
+  for (int i = 0; i < kSegmentCount; ++i) {
+    if (segments_[i].is_damaged) damaged.push_back(i);
+  }
+  return damaged;
+}
+
+void JournalRing::NoteFound(int segment, const JournalSegment& found) {
+  absl::MutexLock lock(&mu_);
+  if (entered_[segment] == 0) segments_[segment] = found;
+}
+
 bool JournalRing::FullLocked(std::int64_t now_us) const {
   const JournalSegment& held = segments_[current_];
+  if (held.is_damaged) return true;
   if (held.row_count == 0) return false;
   return held.bytes >= limits_.bytes_max || held.row_count >= limits_.row_count_max ||
          now_us - held.first_time_us >= limits_.age_max_us;
@@ -81,10 +105,14 @@ bool JournalRing::FullLocked(std::int64_t now_us) const {
 
 bool JournalRing::AdvanceIfFull(std::int64_t now_us) {
   absl::MutexLock lock(&mu_);
-  if (!FullLocked(now_us)) return true;
+  return !FullLocked(now_us) || MoveOnLocked();
+}
+
+bool JournalRing::MoveOnLocked() {
   for (int step = 1; step < kSegmentCount; ++step) {
     const int next = (current_ + step) % kSegmentCount;
-    if (segments_[next].row_count > 0 || entered_[next] > 0) continue;
+    const JournalSegment& there = segments_[next];
+    if (there.row_count > 0 || there.is_damaged || entered_[next] > 0) continue;
     current_ = next;
     return true;
   }

@@ -22,6 +22,8 @@ struct JournalSegment {
   std::int64_t bytes = 0;
   std::int64_t first_time_us = 0;
   std::int64_t last_time_us = 0;
+  // It has a page that cannot be read: nothing is written into it, and it is not emptied.
+  bool is_damaged = false;
 };
 
 class JournalRing {
@@ -31,8 +33,8 @@ class JournalRing {
   // When the current segment is full enough to leave it.
   struct Limits {
     std::int64_t bytes_max = 128 << 20;
-    // So that the recycler counts rows in milliseconds while it holds the lock; those of progress, one for
-    // each writer of a commit, are counted beside them.
+    // So that the recycler counts rows in some ten milliseconds while it holds the lock, for which nobody waits
+    // but who reads the segment; those of progress, one for each writer of a commit, are counted beside them.
     std::int64_t row_count_max = 20'000;
     std::int64_t age_max_us = 60'000'000;
   };
@@ -54,7 +56,7 @@ class JournalRing {
   JournalRing() = default;
   explicit JournalRing(Limits limits) : limits_(limits) {}
 
-  // What the tables hold at start; the newest of them becomes the current one.
+  // What the tables hold at start; the newest of them that is not damaged becomes the current one.
   void Start(const std::array<JournalSegment, kSegmentCount>& found);
   Entry Enter();
   // `time_us`, or later where an earlier commit had a later one: received times of commits ascend,
@@ -69,12 +71,20 @@ class JournalRing {
   // no commit is using; oldest first.
   std::vector<int> Recyclable(std::int64_t before_us) const;
   void NoteTruncated(int segment);
-  // Makes the next empty segment the current one if the current one is full enough. False when it
-  // is, and none is empty.
+  // It could not be read or written: it stands aside from now on. The next empty one becomes the current one
+  // if it was that; if none is empty it stays that until one is.
+  void NoteDamaged(int segment);
+  std::vector<int> Damaged() const;
+  // What a damaged segment is found to hold later. Nothing happens where a commit is using it.
+  void NoteFound(int segment, const JournalSegment& found);
+  // Makes the next empty segment the current one if the current one is full enough, or damaged. False when
+  // it is, and none is empty.
   bool AdvanceIfFull(std::int64_t now_us);
 
  private:
   void Leave(int segment);
+  // False when no segment is empty.
+  bool MoveOnLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool FullLocked(std::int64_t now_us) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   const Limits limits_{};

@@ -108,12 +108,21 @@ absl::Status PgFoldStore::RecycleJournal(std::int64_t owner_epoch,
                                          std::int64_t all_folded_before_us) {
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
   for (const int segment : journal_->Recyclable(all_folded_before_us)) {
-    STEPWELL_ASSIGN_OR_RETURN(const bool truncated,
-                              TruncateIfFolded(*connection, segment, owner_epoch));
-    if (truncated) journal_->NoteTruncated(segment);
+    const auto truncated = TruncateIfFolded(*connection, segment, owner_epoch);
+    if (IsUnreadable(truncated.status())) {
+      LogDamagedSegment(segment, truncated.status());
+      journal_->NoteDamaged(segment);
+      continue;
+    }
+    STEPWELL_RETURN_IF_ERROR(truncated.status());
+    if (*truncated) journal_->NoteTruncated(segment);
   }
-  if (!journal_->AdvanceIfFull(absl::ToUnixMicros(absl::Now()))) {
-    log::Warning("journal_ring_full", {{"current", journal_->current()}});
+  if (journal_->AdvanceIfFull(absl::ToUnixMicros(absl::Now()))) return absl::OkStatus();
+  log::Warning("journal_ring_full", {{"current", journal_->current()}});
+  // A disk may answer again.
+  for (const int segment : journal_->Damaged()) {
+    STEPWELL_ASSIGN_OR_RETURN(const JournalSegment found, ReadJournalSegment(*connection, segment));
+    journal_->NoteFound(segment, found);
   }
   return absl::OkStatus();
 }

@@ -1,16 +1,20 @@
 #include "storage/pg_journal.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/failpoint.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
 #include "storage/pg_copy.h"
 #include "storage/pg_ddl.h"
+#include "storage/pg_error.h"
 #include "storage/pg_owner.h"
 #include "storage/pg_progress.h"
 
@@ -18,21 +22,18 @@ namespace stepwell {
 namespace {
 
 constexpr int kJournalColumnCount = 7;
-// Rows of a fetch are in memory at once, each at most kJournalRowBytes and a little.
-constexpr char kFetchRows[] = "fetch 4 from unfolded_rows";
+// Of UnfoldedSql.
+constexpr int kLastColumn = 8;
+// Rows of a fetch are in memory at once. Most have kJournalRowBytes at most; one may be a chunk of megabytes:
+// so few are fetched until many of them were short.
+constexpr int kFetchRowsMin = 4;
+constexpr int kFetchRowsMax = 64;
+constexpr std::size_t kShortFetchBytes = 1 << 20;
 constexpr char kSelectPayload[] = "select payload from %table where ctid = $1::tid";
 
 SqlText Table(int segment) {
   STEPWELL_CHECK(segment >= 0 && segment < JournalRing::kSegmentCount);
   return SqlCat({"stepwell.journal_", SqlInteger(segment)});
-}
-
-SqlText AllSegments(SqlPiece select) {
-  std::vector<SqlText> each;
-  for (int segment = 0; segment < JournalRing::kSegmentCount; ++segment) {
-    each.push_back(SqlFill(select, Table(segment)));
-  }
-  return SqlJoin(each, " union all ");
 }
 
 // Put together once: each commit copies rows.
@@ -53,7 +54,7 @@ const SqlText& CopySql(int segment) {
 // `from` is a table, or a select in parentheses; `last_column` is read beside the lists. A writer
 // that is gone (its trial was deleted) has nothing left to fold. Lists that are not of one length
 // are filled with zeros and told. Payloads are fetched from their TOAST table only for the rows
-// that pass.
+// that pass. In no order, so that nothing is sorted, which would write all that does not fit memory.
 SqlText UnfoldedSql(const SqlText& from, SqlPiece last_column) {
   return SqlCat({R"(
 declare unfolded_rows no scroll cursor for
@@ -74,8 +75,7 @@ cross join lateral (
   from unnest(j.writer_nos, j.generations, j.first_sequences, j.last_sequences) with ordinality
          as r (writer_no, generation, first_sequence, last_sequence, ordinal)
   left join stepwell.writers w on w.trial_id = j.trial_id and w.writer_no = r.writer_no) f
-where f.unfolded or f.uneven
-order by j.received_time_us)"});
+where f.unfolded or f.uneven)"});
 }
 
 // How many rows the segment has, of the journal and of progress.
@@ -130,19 +130,32 @@ JournalRow ReadRow(const PgResult& result, int row, absl::StatusOr<std::string_v
   return read;
 }
 
-// A page or a value that PostgreSQL cannot read, as opposed to what a caller's function returns.
+// A page or a value that will never be read again, as opposed to a disk that does not answer now, and to what a
+// caller's function returns.
 bool IsDamage(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDataLoss && !SqlState(status).empty();
+}
+
+// How many rows the next fetch takes after one of `fetched`.
+int NextFetch(const PgResult& fetched) {
+  std::size_t bytes = 0;
+  for (int i = 0; i < fetched.row_count(); ++i) {
+    if (fetched.type(kLastColumn) == PgOid::kBytea) bytes += fetched.Bytes(i, kLastColumn).size();
+  }
+  return bytes > kShortFetchBytes ? kFetchRowsMin
+                                  : std::min(fetched.row_count() * 2, kFetchRowsMax);
 }
 
 absl::Status ForEachRow(PgConnection& connection, const SqlText& cursor_sql,
                         const std::function<absl::Status(const PgResult&, int)>& row) {
   return connection.InTransaction([&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(connection.ExecScript(cursor_sql));
-    while (true) {
-      STEPWELL_ASSIGN_OR_RETURN(const PgResult fetched, connection.Exec(kFetchRows));
+    for (int count = kFetchRowsMin;;) {
+      const SqlText fetch = SqlCat({"fetch ", SqlInteger(count), " from unfolded_rows"});
+      STEPWELL_ASSIGN_OR_RETURN(const PgResult fetched, connection.Exec(fetch));
       if (fetched.row_count() == 0) return absl::OkStatus();
       for (int i = 0; i < fetched.row_count(); ++i) STEPWELL_RETURN_IF_ERROR(row(fetched, i));
+      count = NextFetch(fetched);
     }
   });
 }
@@ -159,32 +172,77 @@ absl::StatusOr<PgResult> ReadPayload(PgConnection& connection, int segment, std:
   return read;
 }
 
-// The slow way, payload by payload: what is damaged is told, the rest is read.
-absl::Status ReadSegmentByRow(PgConnection& connection, int segment,
-                              const std::function<absl::Status(JournalRow)>& row) {
+// Of `rows`, a part of the segment: payload by payload. What is damaged is told, the rest is read.
+absl::Status ReadByPayload(PgConnection& connection, int segment, const SqlText& rows,
+                           const std::function<absl::Status(JournalRow)>& row) {
+  return ForEachRow(connection, UnfoldedSql(rows, "j.ctid::text"),
+                    [&](const PgResult& fetched, int i) -> absl::Status {
+                      const auto payload =
+                          ReadPayload(connection, segment, fetched.Text(i, kLastColumn));
+                      if (!payload.ok() && !IsDamage(payload.status())) return payload.status();
+                      if (!payload.ok()) return row(ReadRow(fetched, i, payload.status()));
+                      return row(ReadRow(fetched, i, payload->Bytes(0, 0)));
+                    });
+}
+
+// The slowest way: a page that cannot be read costs its own rows alone.
+absl::Status ReadByPage(PgConnection& connection, int segment,
+                        const std::function<absl::Status(JournalRow)>& row) {
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult size,
+      connection.Exec(SqlCat({"select pg_relation_size(", SqlQuoted(Table(segment)),
+                              ") / current_setting('block_size')::bigint"})));
+  for (std::int64_t page = 0; page < size.Int64(0, 0); ++page) {
+    const SqlText rows =
+        SqlCat({"(select ctid, * from ", Table(segment), " where ctid >= '(", SqlInteger(page),
+                ",0)' and ctid < '(", SqlInteger(page + 1), ",0)')"});
+    const absl::Status read = ReadByPayload(connection, segment, rows, row);
+    if (read.ok()) continue;
+    if (!IsDamage(read)) return read;
+    JournalRow lost;
+    lost.damage = Annotate(read, absl::StrCat(Table(segment).c_str(), " page ", page));
+    STEPWELL_RETURN_IF_ERROR(row(std::move(lost)));
+  }
+  return absl::OkStatus();
+}
+
+// The quick way, and the slower ones where PostgreSQL cannot read something.
+absl::Status ReadSegment(PgConnection& connection, int segment,
+                         const std::function<absl::Status(JournalRow)>& row) {
   const absl::Status read = ForEachRow(
-      connection,
-      UnfoldedSql(SqlCat({"(select ctid, * from ", Table(segment), ")"}), "j.ctid::text"),
-      [&](const PgResult& fetched, int i) -> absl::Status {
-        const auto payload = ReadPayload(connection, segment, fetched.Text(i, 8));
-        if (!payload.ok() && !IsDamage(payload.status())) return payload.status();
-        if (!payload.ok()) return row(ReadRow(fetched, i, payload.status()));
-        return row(ReadRow(fetched, i, payload->Bytes(0, 0)));
+      connection, UnfoldedSql(Table(segment), "j.payload"), [&](const PgResult& fetched, int i) {
+        return row(ReadRow(fetched, i, fetched.Bytes(i, kLastColumn)));
       });
   if (!IsDamage(read)) return read;
-  JournalRow lost;
-  lost.damage = Annotate(read, Table(segment).c_str());
-  return row(std::move(lost));
+  const SqlText all = SqlCat({"(select ctid, * from ", Table(segment), ")"});
+  const absl::Status by_payload = ReadByPayload(connection, segment, all, row);
+  return IsDamage(by_payload) ? ReadByPage(connection, segment, row) : by_payload;
+}
+
+// By the first row of each; those that cannot be read, and empty ones, come last.
+absl::StatusOr<std::vector<int>> OldestFirst(PgConnection& connection) {
+  std::vector<std::pair<std::int64_t, int>> found;
+  for (int segment = 0; segment < JournalRing::kSegmentCount; ++segment) {
+    const auto first =
+        connection.Exec(SqlCat({"select received_time_us from ", Table(segment), " limit 1"}));
+    if (!first.ok() && !IsUnreadable(first.status())) return first.status();
+    const bool has_any = first.ok() && first->row_count() == 1;
+    found.emplace_back(has_any ? first->Int64(0, 0) : INT64_MAX, segment);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<int> segments;
+  for (const auto& [time_us, segment] : found) segments.push_back(segment);
+  return segments;
 }
 
 void AppendRow(const JournalRowPlan& row, std::int64_t received_time_us, PgCopyRows& copy) {
   std::vector<std::int32_t> writers;
   std::vector<std::int64_t> generations, firsts, lasts;
-  for (const WriterAdvance* advance : row.advances) {
-    writers.push_back(Value(advance->writer_no));
-    generations.push_back(static_cast<std::int64_t>(advance->generation));
-    firsts.push_back(static_cast<std::int64_t>(advance->first_sequence));
-    lasts.push_back(static_cast<std::int64_t>(advance->last_sequence));
+  for (const JournalRange& range : row.ranges) {
+    writers.push_back(Value(range.advance->writer_no));
+    generations.push_back(static_cast<std::int64_t>(range.advance->generation));
+    firsts.push_back(static_cast<std::int64_t>(range.first_sequence));
+    lasts.push_back(static_cast<std::int64_t>(range.last_sequence));
   }
   copy.Int64(Value(row.trial_id))
       .Int64(received_time_us)
@@ -209,22 +267,35 @@ absl::StatusOr<std::int64_t> CopyJournalRows(PgConnection& connection, int segme
   return static_cast<std::int64_t>(data.size());
 }
 
+absl::StatusOr<JournalSegment> ReadJournalSegment(PgConnection& connection, int segment) {
+  const auto read = connection.Exec(SqlFill(
+      "select count(*), pg_total_relation_size('%table'), coalesce(min(received_time_us), 0), "
+      "coalesce(max(received_time_us), 0) from %table",
+      Table(segment)));
+  if (IsUnreadable(read.status())) {
+    LogDamagedSegment(segment, read.status());
+    return JournalSegment{.is_damaged = true};
+  }
+  STEPWELL_RETURN_IF_ERROR(read.status());
+  const std::int64_t row_count = read->Int64(0, 0);
+  // An empty table still has a page or two.
+  return JournalSegment{.row_count = row_count,
+                        .bytes = row_count == 0 ? 0 : read->Int64(0, 1),
+                        .first_time_us = read->Int64(0, 2),
+                        .last_time_us = read->Int64(0, 3)};
+}
+
 absl::StatusOr<std::array<JournalSegment, JournalRing::kSegmentCount>> ReadJournalSegments(
     PgConnection& connection) {
-  const SqlText sql = AllSegments(
-      "select count(*), pg_total_relation_size('%table'), coalesce(min(received_time_us), 0), "
-      "coalesce(max(received_time_us), 0) from %table");
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult result, connection.Exec(sql));
   std::array<JournalSegment, JournalRing::kSegmentCount> segments{};
-  for (int i = 0; i < result.row_count(); ++i) {
-    const std::int64_t row_count = result.Int64(i, 0);
-    // An empty table still has a page or two.
-    segments[i] = {.row_count = row_count,
-                   .bytes = row_count == 0 ? 0 : result.Int64(i, 1),
-                   .first_time_us = result.Int64(i, 2),
-                   .last_time_us = result.Int64(i, 3)};
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    STEPWELL_ASSIGN_OR_RETURN(segments[i], ReadJournalSegment(connection, static_cast<int>(i)));
   }
   return segments;
+}
+
+void LogDamagedSegment(int segment, const absl::Status& why) {
+  log::Error("journal_segment_damaged", {{"segment", segment}, {"status", why.ToString()}});
 }
 
 absl::Status ReadUnfoldedRows(PgConnection& connection,
@@ -233,14 +304,9 @@ absl::Status ReadUnfoldedRows(PgConnection& connection,
   for (int segment = 0; segment < JournalRing::kSegmentCount; ++segment) {
     STEPWELL_RETURN_IF_ERROR(CarryProgress(connection, segment));
   }
-  const SqlText all = SqlCat({"(", AllSegments("select * from %table"), ")"});
-  const absl::Status read =
-      ForEachRow(connection, UnfoldedSql(all, "j.payload"), [&](const PgResult& fetched, int i) {
-        return row(ReadRow(fetched, i, fetched.Bytes(i, 8)));
-      });
-  if (!IsDamage(read)) return read;
-  for (int segment = 0; segment < JournalRing::kSegmentCount; ++segment) {
-    STEPWELL_RETURN_IF_ERROR(ReadSegmentByRow(connection, segment, row));
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<int> segments, OldestFirst(connection));
+  for (const int segment : segments) {
+    STEPWELL_RETURN_IF_ERROR(ReadSegment(connection, segment, row));
   }
   return absl::OkStatus();
 }

@@ -23,12 +23,18 @@ absl::StatusOr<std::int64_t> CopyJournalRows(PgConnection& connection, int segme
                                              const std::vector<JournalRowPlan>& rows,
                                              const std::function<absl::Status()>& before_send);
 
-// Reads all segments once; counts rows, not payloads.
+// Counts rows. A segment with a page that cannot be read is told as damaged, and logged.
+absl::StatusOr<JournalSegment> ReadJournalSegment(PgConnection& connection, int segment);
+// All of them.
 absl::StatusOr<std::array<JournalSegment, JournalRing::kSegmentCount>> ReadJournalSegments(
     PgConnection& connection);
 
-// As IngestStore::ReadUnfoldedJournal. One transaction with a cursor; where PostgreSQL cannot read a
-// page or a value, all is read again segment by segment and payload by payload. Carries all progress first.
+// Something of the segment could not be read or written.
+void LogDamagedSegment(int segment, const absl::Status& why);
+
+// As IngestStore::ReadUnfoldedJournal. A transaction with a cursor for each segment; where PostgreSQL cannot
+// read a page or a value, the segment is read again payload by payload, and then page by page. Carries all
+// progress first.
 absl::Status ReadUnfoldedRows(PgConnection& connection,
                               const std::function<absl::Status(JournalRow)>& row);
 

@@ -43,6 +43,12 @@ SqlText AttachSql(const char* table, std::int16_t keep_class, std::int32_t day) 
                  ") to (", number, ", ", SqlDay(day + 1), ")"});
 }
 
+// ANALYZE would sort vectors, too, which nothing asks for.
+SqlText AnalyzeKeysSql(const char* table, std::int16_t keep_class, std::int32_t day) {
+  const SqlText leaf = SqlQuoted(LeafTable(table, keep_class, day));
+  return SqlCat({"select stepwell.analyze_keys(", leaf, ")"});
+}
+
 }  // namespace
 
 absl::Status PgLeaves::AttachAround(PgConnection& connection, std::int64_t now_us) {
@@ -75,6 +81,7 @@ absl::Status PgLeaves::Attach(PgConnection& connection, const char* table, std::
     if (attached.Bool(0, 0)) return absl::OkStatus();
     status = InDdlTransaction(connection, [&]() -> absl::Status {
       STEPWELL_RETURN_IF_ERROR(connection.ExecScript(AttachSql(table, keep_class, day)));
+      STEPWELL_RETURN_IF_ERROR(connection.ExecScript(AnalyzeKeysSql(table, keep_class, day)));
       return failpoint::Check("attach_before_commit");
     });
     if (status.ok()) STEPWELL_FAILPOINT("attach_after_commit");

@@ -13,6 +13,7 @@
 #include "storage/advance_rules.h"
 #include "storage/journal_rows.h"
 #include "storage/pg_array.h"
+#include "storage/pg_error.h"
 #include "storage/pg_gap_writer.h"
 #include "storage/pg_journal.h"
 #include "storage/pg_progress.h"
@@ -283,11 +284,17 @@ absl::Status PgWriter::CopyJournal(PgConnection& connection, const Group& group,
   const std::vector<JournalRowPlan> rows = PlanJournalRows(accepted);
   if (rows.empty()) return absl::OkStatus();
   const std::int64_t received_time_us = ring_->AscendingTime(group.request.received_time_us);
-  STEPWELL_ASSIGN_OR_RETURN(const std::int64_t bytes,
-                            CopyJournalRows(connection, segment, received_time_us, rows,
-                                            [this] { return Pass("commit_mid_copy"); }));
+  const auto bytes = CopyJournalRows(connection, segment, received_time_us, rows,
+                                     [this] { return Pass("commit_mid_copy"); });
+  if (IsUnreadable(bytes.status())) {
+    // Its next page cannot be written: whoever comes again goes to the next segment.
+    LogDamagedSegment(segment, bytes.status());
+    ring_->NoteDamaged(segment);
+    return absl::UnavailableError(absl::StrCat("journal segment ", segment, " cannot be written"));
+  }
+  STEPWELL_RETURN_IF_ERROR(bytes.status());
   ring_->NoteWritten(segment, {.row_count = static_cast<std::int64_t>(rows.size()),
-                               .bytes = bytes,
+                               .bytes = *bytes,
                                .first_time_us = received_time_us,
                                .last_time_us = received_time_us});
   return absl::OkStatus();

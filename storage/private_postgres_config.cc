@@ -75,8 +75,9 @@ std::string Settings(const PostgresCluster& cluster, const PrivatePostgres::Opti
       "shared_buffers = ",
       SharedBuffersBytes(options) / 1024,
       "kB\n"
-      // 2 GB: some minutes of the heaviest load between checkpoints, seconds of recovery.
-      "max_wal_size = '2GB'\n"
+      // 4 GB: some minutes of the heaviest load between checkpoints, after each of which pages are logged whole
+      // once; ten seconds of recovery or so.
+      "max_wal_size = '4GB'\n"
       "log_destination = 'stderr'\n"
       "logging_collector = off\n"
       "log_line_prefix = '%m [%p] %b '\n");

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/contract/store_test.h"
+#include "tests/support/damaged_table.h"
 
 namespace stepwell {
 namespace {
@@ -16,10 +17,11 @@ using ::testing::UnorderedElementsAre;
 
 class JournalDamageTest : public StoreTest {
  protected:
-  // One row of the journal for each, whose payload is too long to be stored in the row itself.
-  void CommitLong(const OpenedWriter& writer, std::uint64_t sequence) {
+  // One row of the journal for each, whose payload is too long to be stored in the row itself, unless it is said
+  // how long it is.
+  void CommitLong(const OpenedWriter& writer, std::uint64_t sequence, std::size_t bytes = 9000) {
     WriterAdvance advance = Advance(writer, sequence);
-    advance.payload = absl::StrCat(sequence, std::string(5000, 'x'));
+    advance.payload = absl::StrCat(sequence, std::string(bytes, 'x'));
     ASSERT_TRUE(ingest_->Commit(Group({advance})).ok());
   }
   // The first sequences of the rows that were whole, and the damage of the others.
@@ -120,6 +122,18 @@ TEST_F(JournalDamageTest, AValueThatPostgresCannotRead) {
   const absl::Status stopped =
       ingest_->ReadUnfoldedJournal([](const JournalRow&) { return absl::AbortedError("enough"); });
   EXPECT_EQ(stopped.code(), absl::StatusCode::kAborted);
+}
+
+// A row lies in its page, with its payload: a page that is lost costs the rows in it, and no others.
+TEST_F(JournalDamageTest, APageThatPostgresCannotRead) {
+  const OpenedWriter writer = OpenWriter("t");
+  for (std::uint64_t i = 1; i <= 9; ++i) CommitLong(writer, i, 3000);  // two in a page
+  ASSERT_NO_FATAL_FAILURE(testing::DamageTable(*sql_, "journal_0", 1));
+  const Replay replay = ReplayAll();
+  EXPECT_THAT(replay.whole, UnorderedElementsAre(1, 2, 5, 6, 7, 8, 9));
+  ASSERT_EQ(replay.damaged.size(), 1u);
+  EXPECT_TRUE(replay.damaged[0].ranges.empty());
+  EXPECT_THAT(std::string(replay.damaged[0].damage.message()), HasSubstr("journal_0 page 1"));
 }
 
 }  // namespace

@@ -2,19 +2,18 @@
 // locks and snapshots.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
 #include "absl/strings/str_cat.h"
 #include "storage/pg_caps_store.h"
 #include "storage/pg_error.h"
 #include "tests/contract/pg_store_test.h"
+#include "tests/support/damaged_table.h"
 #include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
 
 using testing::Connect;
+using testing::DamageTable;
 using testing::kEpoch;
 using testing::kNowUs;
 using testing::PgStoreTest;
@@ -106,6 +105,83 @@ TEST_F(PgRings, AFormerOwnerRecyclesNothing) {
   EXPECT_EQ(JournalRows(), 1);
   ASSERT_TRUE(folds_->RecycleJournal(2, INT64_MAX).ok());
   EXPECT_EQ(JournalRows(), 0);
+}
+
+// Rows of as many bytes as they may have, of one writer and of many: PostgreSQL takes none out of its page.
+TEST_F(PgRings, RowsOfTheJournalLieInTheirPage) {
+  std::vector<OpenedWriter> writers;
+  for (int i = 0; i < 300; ++i) writers.push_back(OpenWriter("t"));
+  CommitGroupRequest many = Group({});
+  for (const OpenedWriter& writer : writers) many.advances.push_back(Advance(writer, 1));
+  ASSERT_TRUE(ingest_->Commit(many).ok());
+  const auto commit_chunks = [&](std::uint64_t first, std::size_t bytes) {
+    WriterAdvance advance = Advance(writers[0], first, first + 9);
+    advance.payload.assign(10 * bytes, 'x');
+    for (std::uint64_t i = 1; i <= 10; ++i) advance.cuts.push_back({first + i - 1, i * bytes});
+    const auto results = ingest_->Commit(Group({advance}));
+    ASSERT_TRUE(results.ok()) << results.status();
+    ASSERT_EQ(results->at(0).outcome, AdvanceOutcome::kCommitted);
+  };
+  std::uint64_t first = 2;
+  // Of 7792 a chunk and the heads of its row and range fill it to the byte.
+  for (const std::size_t bytes : {7792, 3896, 779, 100}) {
+    ASSERT_NO_FATAL_FAILURE(commit_chunks(first, bytes));
+    first += 10;
+  }
+  EXPECT_EQ(Number("select pg_relation_size(reltoastrelid) from pg_class "
+                   "where oid = 'stepwell.journal_0'::regclass"),
+            0);
+  EXPECT_GT(Number("select max(pg_column_size(j.*)) from stepwell.journal_0 j"), 7900);
+  ASSERT_NO_FATAL_FAILURE(commit_chunks(first, 9000));
+  EXPECT_GT(Number("select pg_relation_size(reltoastrelid) from pg_class "
+                   "where oid = 'stepwell.journal_0'::regclass"),
+            0);
+}
+
+// A page of a segment of the journal is junk: commits and the ring go on beside it, whatever it held.
+TEST_F(PgRings, ASegmentOfTheJournalThatCannotBeReadStandsAside) {
+  const OpenedWriter writer = OpenWriter("t");
+  CommitTo(writer, 1, 1);
+  ASSERT_TRUE(folds_->RecycleJournal(kEpoch, 0).ok());  // on to the next segment
+  CommitTo(writer, 2, 2);
+  MarkAllFolded();
+  ASSERT_NO_FATAL_FAILURE(DamageTable(*sql_, "journal_0"));
+  ASSERT_TRUE(folds_->RecycleJournal(kEpoch, INT64_MAX).ok());
+  EXPECT_EQ(journal_->Damaged(), std::vector{0});
+  // Round and round, past the damaged one.
+  for (std::uint64_t sequence = 3; sequence < 30; ++sequence) {
+    CommitTo(writer, sequence, sequence);
+    MarkAllFolded();
+    ASSERT_TRUE(folds_->RecycleJournal(kEpoch, INT64_MAX).ok());
+    EXPECT_NE(journal_->current(), 0);
+  }
+  EXPECT_GT(Number("select pg_relation_size('stepwell.journal_0')"), 0)
+      << "what cannot be read is not thrown away";
+  // A master that starts beside it.
+  const auto ring = std::make_shared<JournalRing>();
+  const auto started = PgIngestStore::Open({.url = url_}, ring);
+  ASSERT_TRUE(started.ok()) << started.status();
+  EXPECT_EQ(ring->Damaged(), std::vector{0});
+  EXPECT_NE(ring->current(), 0);
+}
+
+TEST_F(PgRings, CommitsGoToAnotherSegmentWhereTheirOwnCannotBeWritten) {
+  const OpenedWriter writer = OpenWriter("t");
+  CommitTo(writer, 1, 1);
+  ASSERT_NO_FATAL_FAILURE(DamageTable(*sql_, "journal_0"));
+  const auto refused = ingest_->Commit(Group({Advance(writer, 2)}));
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kUnavailable) << refused.status();
+  EXPECT_EQ(Committed(writer), 1u);
+  CommitTo(writer, 2, 2);
+  EXPECT_EQ(Number("select count(*) from stepwell.journal_1"), 1);
+  // Where all others are in use a segment is looked at again: it may have been mended.
+  Run("truncate stepwell.journal_0");
+  for (std::uint64_t sequence = 3; sequence < 12; ++sequence) {
+    CommitTo(writer, sequence, sequence);
+    ASSERT_TRUE(folds_->RecycleJournal(kEpoch, 0).ok());
+  }
+  EXPECT_TRUE(journal_->Damaged().empty());
+  EXPECT_EQ(journal_->current(), 0);
 }
 
 class RecentRingTest : public PgRings {
@@ -343,27 +419,6 @@ TEST_F(RecentRingTest, AStartedStoreGoesOnInTheNewestSegment) {
 // A page of a segment is junk, as after a disk that lied: the rest of the ring turns on.
 class DamagedRingTest : public RecentRingTest, public ::testing::WithParamInterface<const char*> {
  protected:
-  // All pages of the table, in a file that the server has not read a page of.
-  void Damage(const std::string& table) {
-    const std::string space = absl::StrCat("damaged_", Text("select current_database()::text"));
-    Run("set allow_in_place_tablespaces = on");
-    Run(absl::StrCat("create tablespace ", space, " location ''"));
-    Run(absl::StrCat("alter table stepwell.", table, " set tablespace ", space));
-    Run("checkpoint");
-    const std::string path =
-        absl::StrCat(Text("show data_directory"), "/",
-                     Text(absl::StrCat("select pg_relation_filepath('stepwell.", table, "')")));
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    ASSERT_TRUE(file.is_open()) << path;
-    const std::string junk(static_cast<std::size_t>(std::filesystem::file_size(path)), 'x');
-    ASSERT_GT(junk.size(), 0u);
-    file << junk;
-    file.close();
-    ASSERT_TRUE(file.good());
-    const absl::Status read =
-        sql_->Exec(SqlOf(absl::StrCat("select count(*) from stepwell.", table))).status();
-    ASSERT_TRUE(IsUnreadable(read)) << read;
-  }
   // Merges until nothing is ripe; what cannot be merged waits aside.
   void MergeAllOf(std::int64_t owner_epoch) {
     for (int i = 0; i < 100; ++i) {
@@ -382,7 +437,7 @@ TEST_P(DamagedRingTest, AMasterStartsAndTheRingTurnsBesideAPageThatCannotBeRead)
   ASSERT_TRUE(folds_->RecycleRecent(kEpoch).ok());
   FoldOne("beside", true);
   ASSERT_EQ(SegmentRows(1), 1);
-  ASSERT_NO_FATAL_FAILURE(Damage(GetParam()));
+  ASSERT_NO_FATAL_FAILURE(DamageTable(*sql_, GetParam()));
   ASSERT_NO_FATAL_FAILURE(Reopen({.age_max_us = 0}));
   // Trials that are over are fenced for what is not merged of them.
   Run("update stepwell.trials set state = 2");
@@ -417,7 +472,7 @@ TEST_P(DamagedRingTest, AMasterStartsAndTheRingTurnsBesideAPageThatCannotBeRead)
 
 TEST_P(DamagedRingTest, FoldsGoToAnotherSegmentWhereTheirOwnCannotBeWritten) {
   FoldOne("damaged", true);
-  ASSERT_NO_FATAL_FAILURE(Damage(GetParam()));
+  ASSERT_NO_FATAL_FAILURE(DamageTable(*sql_, GetParam()));
   const OpenedWriter writer = OpenWriter("beside");
   AddSeries(writer.trial_id, 1);
   CommitTo(writer, 1, 1, WriterState::kClosed);

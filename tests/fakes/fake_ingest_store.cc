@@ -265,12 +265,12 @@ void FakeIngestStore::AppendJournalLocked(const CommitGroupRequest& request,
     JournalRow& row = journal_.emplace_back();
     row.trial_id = plan.trial_id;
     row.received_time_us = request.received_time_us;
-    for (const WriterAdvance* advance : plan.advances) {
-      row.ranges.push_back({.writer_no = advance->writer_no,
-                            .generation = advance->generation,
-                            .first_sequence = advance->first_sequence,
-                            .last_sequence = advance->last_sequence});
-      row.payloads.push_back(advance->payload);
+    for (const JournalRange& range : plan.ranges) {
+      row.ranges.push_back({.writer_no = range.advance->writer_no,
+                            .generation = range.advance->generation,
+                            .first_sequence = range.first_sequence,
+                            .last_sequence = range.last_sequence});
+      row.payloads.emplace_back(range.payload);
     }
   }
 }

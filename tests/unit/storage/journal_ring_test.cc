@@ -50,6 +50,55 @@ TEST(JournalRingTest, SkipsSegmentsThatHoldRowsAndSaysWhenAllDo) {
   EXPECT_EQ(ring.current(), 4);
 }
 
+TEST(JournalRingTest, ADamagedSegmentStandsAside) {
+  JournalRing ring(kLimits);
+  Write(ring, 1, 1000, 100);
+  ring.NoteDamaged(0);
+  EXPECT_EQ(ring.current(), 1) << "the current one is left at once";
+  EXPECT_TRUE(ring.Recyclable(INT64_MAX).empty());
+  ring.NoteDamaged(3);
+  for (int i = 1; i < JournalRing::kSegmentCount; ++i) {
+    if (i == 3) continue;
+    EXPECT_EQ(ring.current(), i);
+    Write(ring, 1, 1000, 100 + i);
+    EXPECT_EQ(ring.AdvanceIfFull(0), i < JournalRing::kSegmentCount - 1);
+  }
+  EXPECT_EQ(ring.Damaged(), (std::vector<int>{0, 3}));
+  ring.NoteFound(3, {.is_damaged = true});
+  EXPECT_FALSE(ring.AdvanceIfFull(0));
+  ring.NoteFound(3, {});
+  EXPECT_TRUE(ring.AdvanceIfFull(0));
+  EXPECT_EQ(ring.current(), 3);
+}
+
+TEST(JournalRingTest, StaysInADamagedSegmentOnlyUntilAnotherIsEmpty) {
+  JournalRing ring(kLimits);
+  for (int i = 0; i < JournalRing::kSegmentCount; ++i) {
+    Write(ring, 1, 1000, i);
+    ring.AdvanceIfFull(0);
+  }
+  ring.NoteDamaged(7);
+  EXPECT_EQ(ring.current(), 7);
+  EXPECT_FALSE(ring.AdvanceIfFull(0));
+  ring.NoteTruncated(2);
+  EXPECT_TRUE(ring.AdvanceIfFull(0));
+  EXPECT_EQ(ring.current(), 2);
+}
+
+TEST(JournalRingTest, StartsInTheNewestThatIsNotDamaged) {
+  std::array<JournalSegment, JournalRing::kSegmentCount> found{};
+  found[2] = {.row_count = 1, .bytes = 1, .first_time_us = 5, .last_time_us = 6};
+  found[4] = {.is_damaged = true};
+  found[5] = {
+      .row_count = 1, .bytes = 1, .first_time_us = 8, .last_time_us = 9, .is_damaged = true};
+  JournalRing ring(kLimits);
+  ring.Start(found);
+  EXPECT_EQ(ring.current(), 2);
+  for (JournalSegment& each : found) each.is_damaged = true;
+  ring.Start(found);
+  EXPECT_FALSE(ring.AdvanceIfFull(0));
+}
+
 TEST(JournalRingTest, RecyclesOnlyWhatIsOldUnusedAndNotCurrent) {
   JournalRing ring(kLimits);
   Write(ring, 1, 1000, 100);
