@@ -92,7 +92,7 @@ std::vector<int> JournalRing::Damaged() const {
 
 void JournalRing::NoteFound(int segment, const JournalSegment& found) {
   absl::MutexLock lock(&mu_);
-  if (entered_[segment] == 0) segments_[segment] = found;
+  if (entered_[segment] == 0 && segments_[segment].is_damaged) segments_[segment] = found;
 }
 
 bool JournalRing::FullLocked(std::int64_t now_us) const {

@@ -22,7 +22,7 @@ struct JournalSegment {
   std::int64_t bytes = 0;
   std::int64_t first_time_us = 0;
   std::int64_t last_time_us = 0;
-  // It has a page that cannot be read: nothing is written into it, and it is not emptied.
+  // It has a page that could not be read or written: nothing is written into it, and it is not emptied.
   bool is_damaged = false;
 };
 
@@ -33,8 +33,8 @@ class JournalRing {
   // When the current segment is full enough to leave it.
   struct Limits {
     std::int64_t bytes_max = 128 << 20;
-    // So that the recycler counts rows in some ten milliseconds while it holds the lock, for which nobody waits
-    // but who reads the segment; those of progress, one for each writer of a commit, are counted beside them.
+    // So that the recycler goes through the rows in some ten milliseconds; those of progress, one for each
+    // writer of a commit, beside them.
     std::int64_t row_count_max = 20'000;
     std::int64_t age_max_us = 60'000'000;
   };

@@ -24,12 +24,25 @@ namespace {
 constexpr int kJournalColumnCount = 7;
 // Of UnfoldedSql.
 constexpr int kLastColumn = 8;
-// Rows of a fetch are in memory at once. Most have kJournalRowBytes at most; one may be a chunk of megabytes:
-// so few are fetched until many of them were short.
+// Rows of a fetch are in memory at once. Most have kJournalRowBytes at most, some are a chunk of megabytes.
 constexpr int kFetchRowsMin = 4;
-constexpr int kFetchRowsMax = 64;
-constexpr std::size_t kShortFetchBytes = 1 << 20;
+constexpr int kFetchRowsMax = 16;
 constexpr char kSelectPayload[] = "select payload from %table where ctid = $1::tid";
+
+// Of the first and the last pages: a start must not wait until all payloads were read. Rows lie in the order in
+// which they came, but for those of neighbouring commits, and there is about one in a page.
+constexpr char kLookAtSegment[] = R"(
+with size as (
+  select pg_relation_size('%table') / current_setting('block_size')::bigint as pages
+), first as (
+  select received_time_us from %table limit 1
+)
+select exists (select from first), greatest(size.pages, 1), pg_total_relation_size('%table'),
+  coalesce((select received_time_us from first), 0),
+  coalesce((select max(received_time_us) from %table
+            where ctid >= format('(%s,0)', greatest(size.pages - 16, 0))::tid),
+           (select received_time_us from first), 0)
+from size)";
 
 SqlText Table(int segment) {
   STEPWELL_CHECK(segment >= 0 && segment < JournalRing::kSegmentCount);
@@ -69,7 +82,7 @@ cross join lateral (
            as last_sequences,
          array_agg(coalesce(w.folded_sequence, r.last_sequence, 0) order by r.ordinal)
            as folded_sequences,
-         bool_or(r.last_sequence > w.folded_sequence) as unfolded,
+         bool_or(r.last_sequence > w.folded_sequence and r.first_sequence <= w.committed_sequence) as unfolded,
          bool_or(num_nulls(r.writer_no, r.generation, r.first_sequence, r.last_sequence) > 0)
            as uneven
   from unnest(j.writer_nos, j.generations, j.first_sequences, j.last_sequences) with ordinality
@@ -78,10 +91,12 @@ cross join lateral (
 where f.unfolded or f.uneven)"});
 }
 
-// How many rows the segment has, of the journal and of progress.
-SqlText RowsSql(int segment) {
-  return SqlCat({"select (select count(*) from ", Table(segment), "), (select count(*) from ",
-                 ProgressTable(segment), ")"});
+// Whether the segment of progress tells anything that was not carried: it came since.
+SqlText UncarriedSql(int segment) {
+  return SqlCat(
+      {"select exists (select from ", ProgressTable(segment),
+       " p join stepwell.writers w on w.trial_id = p.trial_id and w.writer_no = p.writer_no "
+       "where p.committed_sequence > w.committed_sequence)"});
 }
 
 // Whether any writer's newest sequence in the segment is not folded yet. What the
@@ -119,7 +134,8 @@ JournalRow ReadRow(const PgResult& result, int row, absl::StatusOr<std::string_v
   }
   read.damage = payloads.status();
   for (std::size_t i = 0; i < writers.size(); ++i) {
-    if (lasts[i] <= folded[i]) continue;
+    // The second: committed since the caller looked, and not carried. It is in heads.
+    if (lasts[i] <= folded[i] || lasts[i] < firsts[i]) continue;
     read.ranges.push_back({.writer_no = WriterNo{static_cast<std::int32_t>(writers[i])},
                            .generation = static_cast<std::uint64_t>(generations[i]),
                            .first_sequence = static_cast<std::uint64_t>(firsts[i]),
@@ -136,19 +152,23 @@ bool IsDamage(const absl::Status& status) {
   return status.code() == absl::StatusCode::kDataLoss && !SqlState(status).empty();
 }
 
-// How many rows the next fetch takes after one of `fetched`.
+// How many rows the next fetch takes after one of `fetched`: few while any is longer than commits write them, for
+// those of releases before have megabytes.
 int NextFetch(const PgResult& fetched) {
-  std::size_t bytes = 0;
   for (int i = 0; i < fetched.row_count(); ++i) {
-    if (fetched.type(kLastColumn) == PgOid::kBytea) bytes += fetched.Bytes(i, kLastColumn).size();
+    if (fetched.type(kLastColumn) == PgOid::kBytea &&
+        fetched.Bytes(i, kLastColumn).size() > kJournalRowBytes) {
+      return kFetchRowsMin;
+    }
   }
-  return bytes > kShortFetchBytes ? kFetchRowsMin
-                                  : std::min(fetched.row_count() * 2, kFetchRowsMax);
+  return std::min(fetched.row_count() * 2, kFetchRowsMax);
 }
 
 absl::Status ForEachRow(PgConnection& connection, const SqlText& cursor_sql,
                         const std::function<absl::Status(const PgResult&, int)>& row) {
   return connection.InTransaction([&]() -> absl::Status {
+    // A few pages are read from their beginning to their end rather than by ctid: not by this.
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript("set local enable_seqscan = off"));
     STEPWELL_RETURN_IF_ERROR(connection.ExecScript(cursor_sql));
     for (int count = kFetchRowsMin;;) {
       const SqlText fetch = SqlCat({"fetch ", SqlInteger(count), " from unfolded_rows"});
@@ -268,21 +288,18 @@ absl::StatusOr<std::int64_t> CopyJournalRows(PgConnection& connection, int segme
 }
 
 absl::StatusOr<JournalSegment> ReadJournalSegment(PgConnection& connection, int segment) {
-  const auto read = connection.Exec(SqlFill(
-      "select count(*), pg_total_relation_size('%table'), coalesce(min(received_time_us), 0), "
-      "coalesce(max(received_time_us), 0) from %table",
-      Table(segment)));
+  const auto read = connection.Exec(SqlFill(kLookAtSegment, Table(segment)));
   if (IsUnreadable(read.status())) {
     LogDamagedSegment(segment, read.status());
     return JournalSegment{.is_damaged = true};
   }
   STEPWELL_RETURN_IF_ERROR(read.status());
-  const std::int64_t row_count = read->Int64(0, 0);
   // An empty table still has a page or two.
-  return JournalSegment{.row_count = row_count,
-                        .bytes = row_count == 0 ? 0 : read->Int64(0, 1),
-                        .first_time_us = read->Int64(0, 2),
-                        .last_time_us = read->Int64(0, 3)};
+  if (!read->Bool(0, 0)) return JournalSegment{};
+  return JournalSegment{.row_count = read->Int64(0, 1),
+                        .bytes = read->Int64(0, 2),
+                        .first_time_us = read->Int64(0, 3),
+                        .last_time_us = read->Int64(0, 4)};
 }
 
 absl::StatusOr<std::array<JournalSegment, JournalRing::kSegmentCount>> ReadJournalSegments(
@@ -305,17 +322,26 @@ absl::Status ReadUnfoldedRows(PgConnection& connection,
     STEPWELL_RETURN_IF_ERROR(CarryProgress(connection, segment));
   }
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<int> segments, OldestFirst(connection));
+  absl::Status unanswered;
   for (const int segment : segments) {
-    STEPWELL_RETURN_IF_ERROR(ReadSegment(connection, segment, row));
+    const absl::Status read = ReadSegment(connection, segment, row);
+    // The disk does not answer there: the others first, and all again when the caller comes again.
+    if (!IsUnreadable(read)) STEPWELL_RETURN_IF_ERROR(read);
+    unanswered.Update(read);
   }
-  return absl::OkStatus();
+  return unanswered;
 }
 
 absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment,
                                       std::int64_t owner_epoch) {
-  const SqlText rows_sql = RowsSql(segment);
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult before, connection.Exec(rows_sql));
-  const SqlText unfolded_sql = UnfoldedSequencesSql(segment);
+  const SqlText tables = SqlCat({Table(segment), ", ", ProgressTable(segment)});
+  // While somebody reads it nothing is gone through in vain, nor does anybody queue up behind this.
+  const absl::Status free = InDdlTransaction(connection, [&] {
+    return connection.ExecScript(
+        SqlCat({"lock table ", tables, " in access exclusive mode nowait"}));
+  });
+  if (IsLockTimeout(free)) return false;
+  STEPWELL_RETURN_IF_ERROR(free);
   const absl::Status carried = InDdlTransaction(connection, [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
     STEPWELL_RETURN_IF_ERROR(CarryProgress(connection, segment));
@@ -324,19 +350,19 @@ absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment,
   if (IsLockTimeout(carried)) return false;
   STEPWELL_RETURN_IF_ERROR(carried);
   STEPWELL_FAILPOINT("carry_progress_after_commit");
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult unfolded, connection.Exec(unfolded_sql));
-  if (unfolded.Bool(0, 0)) return false;
-  // All of that took its time without a lock on the segment; under it, nothing new may have come.
-  const SqlText tables = SqlCat({Table(segment), ", ", ProgressTable(segment)});
   bool truncated = false;
   const absl::Status status = InDdlTransaction(connection, [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
+    // From here on nothing new comes, and readers go on while all rows are looked at.
     STEPWELL_RETURN_IF_ERROR(
-        connection.ExecScript(SqlCat({"lock table ", tables, " in access exclusive mode"})));
-    STEPWELL_ASSIGN_OR_RETURN(const PgResult now, connection.Exec(rows_sql));
-    truncated = now.Int64(0, 0) == before.Int64(0, 0) && now.Int64(0, 1) == before.Int64(0, 1);
-    if (!truncated) return absl::OkStatus();
-    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(SqlCat({"truncate ", tables})));
+        connection.ExecScript(SqlCat({"lock table ", tables, " in share mode"})));
+    for (const SqlText& sql : {UncarriedSql(segment), UnfoldedSequencesSql(segment)}) {
+      STEPWELL_ASSIGN_OR_RETURN(const PgResult left, connection.Exec(sql));
+      if (left.Bool(0, 0)) return absl::OkStatus();
+    }
+    STEPWELL_RETURN_IF_ERROR(connection.ExecScript(
+        SqlCat({"lock table ", tables, " in access exclusive mode; truncate ", tables})));
+    truncated = true;
     return failpoint::Check("recycle_journal_before_commit");
   });
   if (IsLockTimeout(status)) return false;

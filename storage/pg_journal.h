@@ -23,7 +23,8 @@ absl::StatusOr<std::int64_t> CopyJournalRows(PgConnection& connection, int segme
                                              const std::vector<JournalRowPlan>& rows,
                                              const std::function<absl::Status()>& before_send);
 
-// Counts rows. A segment with a page that cannot be read is told as damaged, and logged.
+// Looks at its first and last pages: the count of rows is one for each page, the newest time as good as that. A
+// segment where these cannot be read is told as damaged, and logged.
 absl::StatusOr<JournalSegment> ReadJournalSegment(PgConnection& connection, int segment);
 // All of them.
 absl::StatusOr<std::array<JournalSegment, JournalRing::kSegmentCount>> ReadJournalSegments(
@@ -40,7 +41,8 @@ absl::Status ReadUnfoldedRows(PgConnection& connection,
 
 // Truncates the segment, and that of progress beside it, if every sequence in it is folded. False: it is
 // not, or somebody reads a table of the two (a backup, an open psql). kAborted when another master owns
-// the database. Never waits over 20 ms for a lock and then only counts rows.
+// the database. Never waits over 20 ms for a lock; while it looks at all rows only writers of the segment wait,
+// of which there are none.
 absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment,
                                       std::int64_t owner_epoch);
 

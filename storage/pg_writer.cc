@@ -26,6 +26,12 @@ using WriterKey = std::pair<TrialId, WriterNo>;
 
 WriterKey KeyOf(const WriterAdvance& advance) { return {advance.trial_id, advance.writer_no}; }
 
+// Of a table, of what lies out of line beside it, or of an index.
+bool IsDamaged(const absl::Status& status) {
+  return IsUnreadable(status) ||
+         (status.code() == absl::StatusCode::kDataLoss && !SqlState(status).empty());
+}
+
 // The vectors of kCloseWriters.
 struct CloseVectors {
   void Add(const WriterAdvance& advance, std::uint64_t first_sequence) {
@@ -242,7 +248,9 @@ absl::Status PgWriter::Advance(PgConnection& connection, const Group& group, int
                     .committed_sequence = advance->last_sequence,
                     .last_crc32c = advance->last_crc32c});
   }
-  STEPWELL_RETURN_IF_ERROR(InsertProgress(connection, segment, rows));
+  const absl::Status inserted = InsertProgress(connection, segment, rows);
+  if (IsDamaged(inserted)) return LeaveSegment(segment, inserted);
+  STEPWELL_RETURN_IF_ERROR(inserted);
   return CloseWriters(connection, group);
 }
 
@@ -279,6 +287,13 @@ absl::Status PgWriter::StoreGaps(PgConnection& connection, const Group& group) {
   return WriteGaps(connection, gaps);
 }
 
+// A page of it cannot be written: whoever comes again goes to the next segment.
+absl::Status PgWriter::LeaveSegment(int segment, const absl::Status& why) {
+  LogDamagedSegment(segment, why);
+  ring_->NoteDamaged(segment);
+  return absl::UnavailableError(absl::StrCat("journal segment ", segment, " cannot be written"));
+}
+
 absl::Status PgWriter::CopyJournal(PgConnection& connection, const Group& group, int segment) {
   const std::vector<const WriterAdvance*> accepted = group.AcceptedOnes();
   const std::vector<JournalRowPlan> rows = PlanJournalRows(accepted);
@@ -286,12 +301,7 @@ absl::Status PgWriter::CopyJournal(PgConnection& connection, const Group& group,
   const std::int64_t received_time_us = ring_->AscendingTime(group.request.received_time_us);
   const auto bytes = CopyJournalRows(connection, segment, received_time_us, rows,
                                      [this] { return Pass("commit_mid_copy"); });
-  if (IsUnreadable(bytes.status())) {
-    // Its next page cannot be written: whoever comes again goes to the next segment.
-    LogDamagedSegment(segment, bytes.status());
-    ring_->NoteDamaged(segment);
-    return absl::UnavailableError(absl::StrCat("journal segment ", segment, " cannot be written"));
-  }
+  if (IsDamaged(bytes.status())) return LeaveSegment(segment, bytes.status());
   STEPWELL_RETURN_IF_ERROR(bytes.status());
   ring_->NoteWritten(segment, {.row_count = static_cast<std::int64_t>(rows.size()),
                                .bytes = *bytes,

@@ -52,9 +52,10 @@ class PgWriter {
                                  const PgResult& owned, Group& group);
   absl::Status CompleteStands(PgConnection& connection, Group& group);
   static void Judge(Group& group);
-  static absl::Status Advance(PgConnection& connection, const Group& group, int segment);
+  absl::Status Advance(PgConnection& connection, const Group& group, int segment);
   static absl::Status CloseWriters(PgConnection& connection, const Group& group);
   absl::Status StoreGaps(PgConnection& connection, const Group& group);
+  absl::Status LeaveSegment(int segment, const absl::Status& why);
   absl::Status CopyJournal(PgConnection& connection, const Group& group, int segment);
   absl::StatusOr<std::vector<AdvanceResult>> ReadBack(Group& group);
   absl::Status Pass(std::string_view point);

@@ -48,15 +48,15 @@ STEPWELL_WIDE_INLINE void StoreFour(const Four& four, void* to) {
 // The same bits.
 template <typename Four>
 STEPWELL_WIDE_INLINE FourWords WordsOf(const Four& four) {
-  return reinterpret_cast<const FourWords&>(four);
+  return __builtin_bit_cast(FourWords, four);
 }
 template <typename Four>
 STEPWELL_WIDE_INLINE FourIntegers IntegersOf(const Four& four) {
-  return reinterpret_cast<const FourIntegers&>(four);
+  return __builtin_bit_cast(FourIntegers, four);
 }
 template <typename Four>
 STEPWELL_WIDE_INLINE FourDoubles DoublesOf(const Four& four) {
-  return reinterpret_cast<const FourDoubles&>(four);
+  return __builtin_bit_cast(FourDoubles, four);
 }
 // Bit i: the highest one of lane i, which comparisons set.
 STEPWELL_WIDE_INLINE unsigned SignsOf(const FourIntegers& four) {

@@ -184,6 +184,17 @@ TEST_F(PgRings, CommitsGoToAnotherSegmentWhereTheirOwnCannotBeWritten) {
   EXPECT_EQ(journal_->current(), 0);
 }
 
+TEST_F(PgRings, CommitsGoToAnotherSegmentWhereTheirProgressCannotBeWritten) {
+  const OpenedWriter writer = OpenWriter("t");
+  CommitTo(writer, 1, 1);
+  MarkAllFolded();
+  Run("update stepwell.writers set committed_sequence = 1");  // as carried
+  ASSERT_NO_FATAL_FAILURE(DamageTable(*sql_, "progress_0"));
+  EXPECT_EQ(ingest_->Commit(Group({Advance(writer, 2)})).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(journal_->Damaged(), std::vector{0});
+}
+
 class RecentRingTest : public PgRings {
  protected:
   void FoldOne(const std::string& trial, bool close) {
