@@ -138,63 +138,6 @@ TEST_F(PgRings, RowsOfTheJournalLieInTheirPage) {
             0);
 }
 
-// A page of a segment of the journal is junk: commits and the ring go on beside it, whatever it held.
-TEST_F(PgRings, ASegmentOfTheJournalThatCannotBeReadStandsAside) {
-  const OpenedWriter writer = OpenWriter("t");
-  CommitTo(writer, 1, 1);
-  ASSERT_TRUE(folds_->RecycleJournal(kEpoch, 0).ok());  // on to the next segment
-  CommitTo(writer, 2, 2);
-  MarkAllFolded();
-  ASSERT_NO_FATAL_FAILURE(DamageTable(*sql_, "journal_0"));
-  ASSERT_TRUE(folds_->RecycleJournal(kEpoch, INT64_MAX).ok());
-  EXPECT_EQ(journal_->Damaged(), std::vector{0});
-  // Round and round, past the damaged one.
-  for (std::uint64_t sequence = 3; sequence < 30; ++sequence) {
-    CommitTo(writer, sequence, sequence);
-    MarkAllFolded();
-    ASSERT_TRUE(folds_->RecycleJournal(kEpoch, INT64_MAX).ok());
-    EXPECT_NE(journal_->current(), 0);
-  }
-  EXPECT_GT(Number("select pg_relation_size('stepwell.journal_0')"), 0)
-      << "what cannot be read is not thrown away";
-  // A master that starts beside it.
-  const auto ring = std::make_shared<JournalRing>();
-  const auto started = PgIngestStore::Open({.url = url_}, ring);
-  ASSERT_TRUE(started.ok()) << started.status();
-  EXPECT_EQ(ring->Damaged(), std::vector{0});
-  EXPECT_NE(ring->current(), 0);
-}
-
-TEST_F(PgRings, CommitsGoToAnotherSegmentWhereTheirOwnCannotBeWritten) {
-  const OpenedWriter writer = OpenWriter("t");
-  CommitTo(writer, 1, 1);
-  ASSERT_NO_FATAL_FAILURE(DamageTable(*sql_, "journal_0"));
-  const auto refused = ingest_->Commit(Group({Advance(writer, 2)}));
-  EXPECT_EQ(refused.status().code(), absl::StatusCode::kUnavailable) << refused.status();
-  EXPECT_EQ(Committed(writer), 1u);
-  CommitTo(writer, 2, 2);
-  EXPECT_EQ(Number("select count(*) from stepwell.journal_1"), 1);
-  // Where all others are in use a segment is looked at again: it may have been mended.
-  Run("truncate stepwell.journal_0");
-  for (std::uint64_t sequence = 3; sequence < 12; ++sequence) {
-    CommitTo(writer, sequence, sequence);
-    ASSERT_TRUE(folds_->RecycleJournal(kEpoch, 0).ok());
-  }
-  EXPECT_TRUE(journal_->Damaged().empty());
-  EXPECT_EQ(journal_->current(), 0);
-}
-
-TEST_F(PgRings, CommitsGoToAnotherSegmentWhereTheirProgressCannotBeWritten) {
-  const OpenedWriter writer = OpenWriter("t");
-  CommitTo(writer, 1, 1);
-  MarkAllFolded();
-  Run("update stepwell.writers set committed_sequence = 1");  // as carried
-  ASSERT_NO_FATAL_FAILURE(DamageTable(*sql_, "progress_0"));
-  EXPECT_EQ(ingest_->Commit(Group({Advance(writer, 2)})).status().code(),
-            absl::StatusCode::kUnavailable);
-  EXPECT_EQ(journal_->Damaged(), std::vector{0});
-}
-
 class RecentRingTest : public PgRings {
  protected:
   void FoldOne(const std::string& trial, bool close) {
