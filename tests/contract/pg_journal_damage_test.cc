@@ -124,6 +124,15 @@ TEST_F(JournalDamageTest, AValueThatPostgresCannotRead) {
   EXPECT_EQ(stopped.code(), absl::StatusCode::kAborted);
 }
 
+// PostgreSQL would rather read all of so small a table than one page of it, once it knows how small it is.
+TEST_F(JournalDamageTest, APageOfTwo) {
+  const OpenedWriter writer = OpenWriter("t");
+  for (std::uint64_t i = 1; i <= 3; ++i) CommitLong(writer, i, 3000);
+  Run("analyze stepwell.journal_0");
+  ASSERT_NO_FATAL_FAILURE(testing::DamageTable(*sql_, "journal_0", 1));
+  EXPECT_THAT(ReplayAll().whole, UnorderedElementsAre(1, 2));
+}
+
 // What is committed while a journal is read is in heads already: no range of it is given, and none is a lie.
 TEST_F(JournalDamageTest, CommitsWhileItIsReadAreNoDamage) {
   const OpenedWriter writer = OpenWriter("t");
@@ -150,8 +159,6 @@ TEST_F(JournalDamageTest, CommitsWhileItIsReadAreNoDamage) {
 TEST_F(JournalDamageTest, APageThatPostgresCannotRead) {
   const OpenedWriter writer = OpenWriter("t");
   for (std::uint64_t i = 1; i <= 9; ++i) CommitLong(writer, i, 3000);  // two in a page
-  // As many statistics as would make PostgreSQL read so small a table as a whole.
-  Run("analyze stepwell.journal_0");
   ASSERT_NO_FATAL_FAILURE(testing::DamageTable(*sql_, "journal_0", 1));
   const Replay replay = ReplayAll();
   EXPECT_THAT(replay.whole, UnorderedElementsAre(1, 2, 5, 6, 7, 8, 9));
