@@ -172,7 +172,6 @@ TEST_F(PgProgressTest, WhatCameWhileASegmentWasCarriedIsNotTruncated) {
   CommitCrcs(writer, 1, 2);
   NextSegment();
   MarkAllFolded();
-  // Both tables are counted before the carrying, which waits for this row.
   const auto late = Connect(url_);
   ASSERT_TRUE(late->Begin().ok());
   ASSERT_TRUE(late->Exec("select from stepwell.writers for no key update").ok());
@@ -183,6 +182,27 @@ TEST_F(PgProgressTest, WhatCameWhileASegmentWasCarriedIsNotTruncated) {
   EXPECT_EQ(ProgressRows(), 2);
   ASSERT_TRUE(late->Commit().ok());
   Recycle();
+  EXPECT_EQ(JournalRows(), 0);
+  EXPECT_EQ(Committed(writer), 3U);
+}
+
+// The same, just behind the carrying: it is carried the next time, before the segment goes.
+TEST_F(PgProgressTest, WhatCameBehindTheCarryingIsNotTruncated) {
+  const OpenedWriter writer = OpenAs(uuid_);
+  CommitCrcs(writer, 1, 2);
+  NextSegment();
+  MarkAllFolded();
+  Run("create function stepwell.late() returns trigger language plpgsql as $$ begin "
+      "insert into stepwell.progress_0 values (new.trial_id, 3, 0, new.writer_no); return new; end "
+      "$$");
+  Run("create trigger late after update of committed_sequence on stepwell.writers for each row "
+      "when (new.committed_sequence = 2) execute function stepwell.late()");
+  Recycle();
+  EXPECT_EQ(WriterRow(), absl::StrCat("2 2 ", CrcOf(2), " 1"));
+  EXPECT_EQ(ProgressRows(), 3);
+  EXPECT_EQ(JournalRows(), 2);
+  Recycle();
+  EXPECT_EQ(ProgressRows(), 0);
   EXPECT_EQ(JournalRows(), 0);
   EXPECT_EQ(Committed(writer), 3U);
 }
