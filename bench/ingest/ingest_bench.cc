@@ -36,7 +36,7 @@ namespace stepwell::bench {
 namespace {
 
 struct Plan {
-  int runs = 3;
+  int runs = 5;
   double seconds = 10;
 };
 

@@ -4,7 +4,7 @@
 //   rivals.day_throughput, .wide_throughput  durable samples/s of ours over samples/s answered by theirs
 //                     (which answers before any fsync)
 //   rivals.day_cpu    processor time of the servers per sample until all is merged, over theirs
-//   rivals.day_cpu_ns the same of ours, in nanoseconds
+//   rivals.day_cpu_ns, .wide_cpu_ns  the same of ours, in nanoseconds
 //   rivals.bytes      stored bytes per sample after all merges, rollups apart
 //   rivals.rollups    those of the rollups over those of the samples
 //   rivals.copy       our durable samples/s over those of COPY BINARY of encoded rows (copy_limit.h)
@@ -168,6 +168,8 @@ void RunWide(const Plan& plan) {
   DieUnless(theirs.CheckHeld(sample_count));
   PrintRatio("rivals.wide_throughput", "VictoriaMetrics, the same of 4544 series", Promised(">= 2"),
              measured.rates);
+  PrintOurs("rivals.wide_cpu_ns", "ns", "master and PostgreSQL per sample of 4544 series",
+            OwnBar("<= 100"), measured.cpu.ours);
 }
 
 int Main(bool quick) {
