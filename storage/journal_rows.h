@@ -1,7 +1,7 @@
 // JournalRows: what of a commit group goes into which journal row. A row holds ranges of one trial's
 // writers, as many as stay below kJournalRowBytes: so short a row lies in its table as a whole, where a longer
 // one is cut into pieces of 2 kB in a table beside it, each with a row and an index entry of its own (decision
-// 0026). A writer's advance is cut between chunks; a chunk that is longer than that has a row to itself.
+// 0025). A writer's advance is cut between chunks; a chunk that is longer than that has a row to itself.
 // A row's payload is its ranges' payloads, each behind its length as 4 little-endian bytes. A core;
 // PgWriter copies the rows, PgJournal reads them. Pure functions.
 #pragma once

@@ -146,12 +146,6 @@ JournalRow ReadRow(const PgResult& result, int row, absl::StatusOr<std::string_v
   return read;
 }
 
-// A page or a value that will never be read again, as opposed to a disk that does not answer now, and to what a
-// caller's function returns.
-bool IsDamage(const absl::Status& status) {
-  return status.code() == absl::StatusCode::kDataLoss && !SqlState(status).empty();
-}
-
 // How many rows the next fetch takes after one of `fetched`: few while any is longer than commits write them, for
 // those of releases before have megabytes.
 int NextFetch(const PgResult& fetched) {
@@ -274,6 +268,10 @@ void AppendRow(const JournalRowPlan& row, std::int64_t received_time_us, PgCopyR
 }
 
 }  // namespace
+
+bool IsDamage(const absl::Status& status) {
+  return status.code() == absl::StatusCode::kDataLoss && !SqlState(status).empty();
+}
 
 absl::StatusOr<std::int64_t> CopyJournalRows(PgConnection& connection, int segment,
                                              std::int64_t received_time_us,

@@ -16,6 +16,10 @@
 
 namespace stepwell {
 
+// A page, a value or an index that will never be read again, as opposed to a disk that does not answer now
+// (IsUnreadable says that of both, but of an index), and to what a caller's function returns.
+bool IsDamage(const absl::Status& status);
+
 // Copies `rows` into one segment, inside the caller's transaction. Returns the bytes they take.
 // `before_send` is called once the rows are built; its error ends the copy.
 absl::StatusOr<std::int64_t> CopyJournalRows(PgConnection& connection, int segment,

@@ -26,10 +26,9 @@ using WriterKey = std::pair<TrialId, WriterNo>;
 
 WriterKey KeyOf(const WriterAdvance& advance) { return {advance.trial_id, advance.writer_no}; }
 
-// Of a table, of what lies out of line beside it, or of an index.
-bool IsDamaged(const absl::Status& status) {
-  return IsUnreadable(status) ||
-         (status.code() == absl::StatusCode::kDataLoss && !SqlState(status).empty());
+// Into a table, what lies out of line beside it, or an index.
+bool CannotBeWritten(const absl::Status& status) {
+  return IsUnreadable(status) || IsDamage(status);
 }
 
 // The vectors of kCloseWriters.
@@ -249,7 +248,7 @@ absl::Status PgWriter::Advance(PgConnection& connection, const Group& group, int
                     .last_crc32c = advance->last_crc32c});
   }
   const absl::Status inserted = InsertProgress(connection, segment, rows);
-  if (IsDamaged(inserted)) return LeaveSegment(segment, inserted);
+  if (CannotBeWritten(inserted)) return LeaveSegment(segment, inserted);
   STEPWELL_RETURN_IF_ERROR(inserted);
   return CloseWriters(connection, group);
 }
@@ -301,7 +300,7 @@ absl::Status PgWriter::CopyJournal(PgConnection& connection, const Group& group,
   const std::int64_t received_time_us = ring_->AscendingTime(group.request.received_time_us);
   const auto bytes = CopyJournalRows(connection, segment, received_time_us, rows,
                                      [this] { return Pass("commit_mid_copy"); });
-  if (IsDamaged(bytes.status())) return LeaveSegment(segment, bytes.status());
+  if (CannotBeWritten(bytes.status())) return LeaveSegment(segment, bytes.status());
   STEPWELL_RETURN_IF_ERROR(bytes.status());
   ring_->NoteWritten(segment, {.row_count = static_cast<std::int64_t>(rows.size()),
                                .bytes = *bytes,
