@@ -66,21 +66,21 @@ absl::StatusOr<std::int64_t> AdminClient::Sweep(const std::string& trial) {
   return response.sample_count();
 }
 
-absl::Status AdminClient::AwaitMerged(const std::string& trial) {
+absl::Status AdminClient::AwaitMerged(const std::string& trials) {
   grpc::ClientContext context;
   SetDeadline(context);
   v1::FlushResponse response;
   STEPWELL_RETURN_IF_ERROR(Told(stub_->Flush(&context, {}, &response), "flush"));
   const std::string left = absl::StrCat(
-      "select count(*) from stepwell.recent_ticks where trial_id = (select trial_id from "
-      "stepwell.trials where external_id = '",
-      trial, "')");
+      "select count(*) from stepwell.recent_ticks where trial_id in (select trial_id from "
+      "stepwell.trials where external_id like '",
+      trials, "')");
   for (const absl::Time end = absl::Now() + kPatience; absl::Now() < end;) {
     STEPWELL_ASSIGN_OR_RETURN(const std::int64_t rows, Number(left));
     if (rows == 0) return absl::OkStatus();
     absl::SleepFor(absl::Milliseconds(20));
   }
-  return absl::DeadlineExceededError(absl::StrCat(trial, " is not merged"));
+  return absl::DeadlineExceededError(absl::StrCat(trials, " is not merged"));
 }
 
 absl::Status AdminClient::AwaitQuiet() {

@@ -21,8 +21,9 @@ class AdminClient {
   absl::Status SetCaps(const std::string& trial, const v1::Caps& caps);
   // A sweep from its beginning to its end; how many samples went.
   absl::StatusOr<std::int64_t> Sweep(const std::string& trial);
-  // All of the trial is folded, and merged as far as its writers have closed.
-  absl::Status AwaitMerged(const std::string& trial);
+  // All of the trials like `trials` (a pattern of LIKE) is folded, and merged as far as their writers have
+  // closed.
+  absl::Status AwaitMerged(const std::string& trials);
   // Until the database has next to nothing to write: what was begun is over.
   absl::Status AwaitQuiet();
 

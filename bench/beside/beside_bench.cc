@@ -11,6 +11,8 @@
 // And what sweeps do:
 //   beside.leaf_lock         how long the sweep of a leaf holds its tables, or their parents
 //   beside.leaf_wal          bytes of write-ahead log of that
+//   beside.leaf_lock_many, .leaf_wal_many    the same where a thousand trials have lines of the ledger in the
+//                            leaf, six each, and gaps are noted of them all (--leaf: these four alone)
 //   beside.caps_bytes        how far from its cap a trial's bytes are after a sweep
 //   beside.caps_samples      by how many rows the worst series is off its cap
 #include <algorithm>
@@ -26,10 +28,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "bench/beside/admin_client.h"
 #include "bench/beside/kept_by_caps.h"
+#include "bench/beside/many_trials.h"
 #include "bench/beside/neighbours.h"
 #include "bench/beside/old_leaf.h"
 #include "bench/beside/series_flood.h"
@@ -45,8 +49,12 @@ namespace {
 
 constexpr char kLeafTrial[] = "leaf";
 constexpr char kShortTrial[] = "short";
+constexpr char kManyTrials[] = "many";
+constexpr char kLikeMany[] = "many-%";
+constexpr int kManyCount = 1000;
 // Leaves of days before yesterday are swept; those of three days and more are dropped, too.
 constexpr int kOldestDaysAgo = 200;
+constexpr int kManyDaysAgo = 100;
 
 struct Plan {
   int runs = 5;
@@ -79,6 +87,11 @@ void Print(const std::string& name, const Figure& figure) {
   std::fflush(stdout);
 }
 
+// As PostgreSQL writes it.
+std::string WalPlace(std::int64_t bytes) {
+  return absl::StrFormat("%X/%X", bytes >> 32, bytes & 0xFFFFFFFF);
+}
+
 class Bench {
  public:
   Bench(const Plan& plan, MasterChild master, std::unique_ptr<AdminClient> admin)
@@ -102,14 +115,21 @@ class Bench {
 
   absl::Status Run(int run) {
     STEPWELL_RETURN_IF_ERROR(Acks());
-    STEPWELL_RETURN_IF_ERROR(OfLeaf(kOldestDaysAgo - 2 * run));
+    STEPWELL_RETURN_IF_ERROR(Leaf(run));
     STEPWELL_RETURN_IF_ERROR(OfCaps(absl::StrCat("kept-", run)));
-    for (const auto& [name, figure] : figures_) {
-      std::fprintf(stderr, "run %d: %s %.3g %s\n", run, name.c_str(), figure.runs.back(),
-                   figure.unit.c_str());
-    }
+    Tell(run);
     return absl::OkStatus();
   }
+
+  absl::Status Leaf(int run) { return OfLeaf("", kLeafTrial, kOldestDaysAgo - 2 * run); }
+
+  // Behind those of few trials.
+  absl::Status PrepareManyTrials() {
+    STEPWELL_RETURN_IF_ERROR(FillManyTrials(master_.grpc_address(), kManyTrials, kManyCount));
+    return admin_->AwaitMerged(kLikeMany);
+  }
+
+  absl::Status ManyTrials(int run) { return OfLeaf("_many", kLikeMany, kManyDaysAgo - 2 * run); }
 
   // Behind all others: a flood leaves 200,000 series in the tables.
   absl::Status Flood(int run) {
@@ -193,15 +213,22 @@ class Bench {
   }
 
   // Once with nothing else, for what it writes, and once under the load, for its locks.
-  absl::Status OfLeaf(int days_ago) {
-    STEPWELL_RETURN_IF_ERROR(MakeOldLeaf(*admin_, kLeafTrial, days_ago));
+  absl::Status OfLeaf(const std::string& suffix, const std::string& trials, int days_ago) {
+    const std::string whose = suffix.empty() ? "" : absl::StrCat(" of ", kManyCount, " trials");
+    STEPWELL_RETURN_IF_ERROR(MakeOldLeaf(*admin_, trials, days_ago));
+    if (!suffix.empty()) STEPWELL_RETURN_IF_ERROR(LetADayPass(*admin_, trials));
     STEPWELL_RETURN_IF_ERROR(admin_->AwaitQuiet());
     STEPWELL_ASSIGN_OR_RETURN(const std::int64_t before, admin_->Number(kReadWal));
     STEPWELL_RETURN_IF_ERROR(SweepAway(*admin_, days_ago));
     STEPWELL_ASSIGN_OR_RETURN(const std::int64_t after, admin_->Number(kReadWal));
-    Note("leaf_wal", "bytes", "write-ahead log of giving up, emptying and dropping a leaf",
+    Note("leaf_wal" + suffix, "bytes",
+         absl::StrCat("write-ahead log of giving up, emptying and dropping a leaf", whose),
          Promised("<= 1000000"), static_cast<double>(after - before));
-    STEPWELL_RETURN_IF_ERROR(MakeOldLeaf(*admin_, kLeafTrial, days_ago - 1));
+    // pg_waldump --stats=record tells of what it consists.
+    std::fprintf(stderr, "leaf_wal%s %.3g MB, %s to %s in %s/pg/pg_wal\n", suffix.c_str(),
+                 static_cast<double>(after - before) / 1e6, WalPlace(before).c_str(),
+                 WalPlace(after).c_str(), master_.data_dir().c_str());
+    STEPWELL_RETURN_IF_ERROR(MakeOldLeaf(*admin_, trials, days_ago - 1));
     LockWatch watch(master_.database_url());
     absl::Status swept;
     std::thread sweeping([&] { swept = SweepAway(*admin_, days_ago - 1); });
@@ -210,8 +237,11 @@ class Bench {
     STEPWELL_RETURN_IF_ERROR(p99.status());
     STEPWELL_RETURN_IF_ERROR(swept);
     STEPWELL_ASSIGN_OR_RETURN(const absl::Duration longest, watch.Longest());
-    Note("leaf_lock", "ms", "longest exclusive lock of a sweep of a leaf, under the load",
+    Note("leaf_lock" + suffix, "ms",
+         absl::StrCat("longest exclusive lock of a sweep of a leaf", whose, ", under the load"),
          Promised("<= 50"), absl::ToDoubleMilliseconds(longest));
+    std::fprintf(stderr, "leaf_lock%s %.3g ms\n", suffix.c_str(),
+                 absl::ToDoubleMilliseconds(longest));
     return absl::OkStatus();
   }
 
@@ -224,6 +254,13 @@ class Bench {
     Note("caps_samples", "rows", "a cap of samples: rows that the worst series is off",
          Promised("<= 1"), rows);
     return absl::OkStatus();
+  }
+
+  void Tell(int run) const {
+    for (const auto& [name, figure] : figures_) {
+      std::fprintf(stderr, "run %d: %s %.3g %s\n", run, name.c_str(), figure.runs.back(),
+                   figure.unit.c_str());
+    }
   }
 
   void Note(const std::string& name, const std::string& unit, const std::string& against,
@@ -239,7 +276,10 @@ class Bench {
   std::map<std::string, Figure> figures_;
 };
 
-int Main(bool quick, bool flood_alone) {
+// What of it all.
+enum class Part { kAll, kLeaf, kFlood };
+
+int Main(bool quick, Part part) {
   StayOnTwoCores();
   const Plan plan = quick ? Plan{.runs = 3,
                                  .phase = absl::Milliseconds(1200),
@@ -255,8 +295,14 @@ int Main(bool quick, bool flood_alone) {
   DieUnless(admin.status());
   Bench bench(plan, *std::move(master), *std::move(admin));
   DieUnless(bench.Prepare());
-  for (int run = 0; run < plan.runs && !flood_alone; ++run) DieUnless(bench.Run(run));
-  for (int run = 0; run < plan.runs; ++run) DieUnless(bench.Flood(run));
+  if (part != Part::kFlood) {
+    for (int run = 0; run < plan.runs; ++run) {
+      DieUnless(part == Part::kLeaf ? bench.Leaf(run) : bench.Run(run));
+    }
+    DieUnless(bench.PrepareManyTrials());
+    for (int run = 0; run < plan.runs; ++run) DieUnless(bench.ManyTrials(run));
+  }
+  for (int run = 0; run < plan.runs && part != Part::kLeaf; ++run) DieUnless(bench.Flood(run));
   bench.PrintAll();
   return 0;
 }
@@ -269,5 +315,7 @@ int main(int argc, char** argv) {
   const auto asked = [&](const char* word) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
-  return stepwell::bench::Main(asked("--quick"), asked("--flood"));
+  using stepwell::bench::Part;
+  const Part part = asked("--leaf") ? Part::kLeaf : asked("--flood") ? Part::kFlood : Part::kAll;
+  return stepwell::bench::Main(asked("--quick"), part);
 }

@@ -25,7 +25,7 @@ std::string CountLeaves(int days_ago) {
 
 }  // namespace
 
-absl::Status MakeOldLeaf(AdminClient& admin, const std::string& trial, int days_ago) {
+absl::Status MakeOldLeaf(AdminClient& admin, const std::string& trials, int days_ago) {
   return admin.sql().ExecScript(SqlOf(absl::StrCat(R"(
 begin;
 do $do$
@@ -33,9 +33,10 @@ declare
   today constant date := (now() at time zone 'utc')::date;
   day constant date := today - )",
                                                    days_ago, R"(;
-  trial constant bigint := (select trial_id from stepwell.trials where external_id = ')",
-                                                   trial, R"(');
+  these constant bigint[] := array(select trial_id from stepwell.trials where external_id like ')",
+                                                   trials, R"(');
   of text;
+  source text;
   names text;
   picked text;
 begin
@@ -50,12 +51,25 @@ begin
                      'for values from (1, %3$L) to (1, %4$L)', of, to_char(day, 'YYYYMMDD'), day,
                      day + 1);
     end if;
-    execute format('insert into stepwell.%1$s (%2$s) select %3$s from stepwell.%1$s where '
-                   'trial_id = %4$s and keep_class = 1 and received_day = %5$L', of, names, picked,
-                   trial, today);
+    -- Rollups that wait to be joined with others of their series are in their leaf a day later.
+    foreach source in array case when of like 'rollup%' then array[of, 'recent_' || of]
+                            else array[of] end loop
+      execute format('insert into stepwell.%1$s (%2$s) select %3$s from stepwell.%6$s where '
+                     'trial_id = any(%4$L) and keep_class = 1 and received_day = %5$L', of, names,
+                     picked, these, today, source);
+    end loop;
   end loop;
 end $do$;
 commit)")));
+}
+
+absl::Status LetADayPass(AdminClient& admin, const std::string& trials) {
+  STEPWELL_RETURN_IF_ERROR(admin.sql().ExecScript(SqlOf(
+      absl::StrCat("delete from stepwell.gaps where writer_no = 0 and cause = 11 and trial_id in "
+                   "(select trial_id from stepwell.trials where external_id like '",
+                   trials, "')"))));
+  STEPWELL_RETURN_IF_ERROR(admin.sql().ExecScript("vacuum"));
+  return admin.sql().ExecScript("checkpoint");
 }
 
 absl::Status SweepAway(AdminClient& admin, int days_ago) {

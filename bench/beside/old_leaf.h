@@ -13,9 +13,12 @@
 
 namespace stepwell::bench {
 
-// Copies what `trial` has merged today, with rollups and lines of the ledger, to the leaves of so many days
-// ago. REQUIRES: no leaf is there.
-absl::Status MakeOldLeaf(AdminClient& admin, const std::string& trial, int days_ago);
+// Copies what trials like `trials` (a pattern of LIKE) have merged today, with rollups and lines of the
+// ledger, to the leaves of so many days ago. REQUIRES: no leaf is there.
+absl::Status MakeOldLeaf(AdminClient& admin, const std::string& trials, int days_ago);
+// As a day later: each of these trials has yet to lose its first day, all is vacuumed, and whoever touches a
+// page of the ledger next logs it as a whole.
+absl::Status LetADayPass(AdminClient& admin, const std::string& trials);
 // Sweeps until the leaves of that day are gone.
 absl::Status SweepAway(AdminClient& admin, int days_ago);
 
