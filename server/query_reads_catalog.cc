@@ -65,10 +65,15 @@ absl::StatusOr<v1::ListTrialsResponse> QueryReads::ListTrials(
   STEPWELL_ASSIGN_OR_RETURN(const auto snapshot, sources_.store.OpenSnapshot(call.deadline));
   const std::int32_t page_size = page.limit;
   ++page.limit;  // one more tells whether there is a next page
-  STEPWELL_ASSIGN_OR_RETURN(std::vector<TrialRecord> trials, snapshot->ListTrials(page));
+  page.looks_max = sources_.trials_looked_at_max;
+  STEPWELL_ASSIGN_OR_RETURN(TrialList list, snapshot->ListTrials(page));
+  std::vector<TrialRecord>& trials = list.trials;
   v1::ListTrialsResponse response;
-  const bool more = static_cast<std::int32_t>(trials.size()) > page_size;
-  if (more) trials.pop_back();
+  std::optional<TrialPage::After> next = list.looked_up_to;
+  if (static_cast<std::int32_t>(trials.size()) > page_size) {
+    trials.pop_back();
+    next = {trials.back().created_time_us, Value(trials.back().trial_id)};
+  }
   v1::Completeness& completeness = *response.mutable_completeness();
   completeness.set_answered_time_us(absl::ToUnixMicros(sources_.clock.Now()));
   completeness.set_contiguous(true);
@@ -81,9 +86,9 @@ absl::StatusOr<v1::ListTrialsResponse> QueryReads::ListTrials(
     const v1::Trial& trial = *response.add_trials() = LiveTrial(record, unfolded, writers);
     AddTrial(record, trial, sources_.heads.Recovering(record.trial_id), completeness);
   }
-  if (more) {
+  if (next) {
     response.set_next_page_token(
-        MakePageToken(fingerprint, {trials.back().created_time_us, Value(trials.back().trial_id)}));
+        MakePageToken(fingerprint, {next->created_time_us, next->trial_id}));
   }
   return response;
 }

@@ -36,6 +36,8 @@ struct QuerySources {
   // Under which this master owns the database, as far as it knows; 0 = it does not. Null = the heads are
   // those of the database's owner, whoever that is.
   std::function<std::int64_t()> owner_epoch = nullptr;
+  // Of one ListTrials.
+  std::int32_t trials_looked_at_max = kTrialsLookedAtMax;
 };
 
 // One call of a client.

@@ -56,25 +56,57 @@ where p.name = $1 and t.external_id = $2 and t.deleted_time is null
 inline constexpr char kReadTrial[] = "select " STEPWELL_TRIAL_COLUMNS " from " STEPWELL_TRIAL_TABLES
                                      "where t.trial_id = $1 and t.deleted_time is null";
 
-// $1 part of the name, $2 state or 0, $3 created before (or at it with an id below $4), $5 limit. The page first,
-// so that nothing is summed up for trials that are not on it.
-#define STEPWELL_LISTED_TRIALS                                     \
-  "($1 = '' or strpos(external_id, $1) > 0) "                      \
-  "and ($2::smallint = 0 or state = $2) and deleted_time is null " \
-  "and (created_time, trial_id) < ($3, $4) "                       \
-  "order by created_time desc, trial_id desc limit $5"
-#define STEPWELL_NEWEST_FIRST "order by t.created_time desc, t.trial_id desc"
+// A page of trials is looked for among the newest $6 of an index that are older than ($1, $2), so that it costs no
+// more where there are more: of all, of a state, or of each of some projects. Those that are deleted are among them
+// where the index has them.
+// $3 part of the name, $4 state or 0, $5 limit, $6 how many are looked at. The page first, so that nothing is summed up
+// for trials that are not on it.
+//
+// The bound and the order name all columns of the index, for another one of their age may seem cheaper where most
+// trials are of one state or project: among these the few of another are not to be found.
+#define STEPWELL_BY_AGE "order by created_time desc, trial_id desc "
+#define STEPWELL_BY_STATE "order by state desc, created_time desc, trial_id desc "
+#define STEPWELL_BY_PROJECT "order by project_id desc, created_time desc, trial_id desc "
+#define STEPWELL_AMONG_ALL \
+  "from stepwell.trials where (created_time, trial_id) < ($1, $2) " STEPWELL_BY_AGE
+#define STEPWELL_AMONG_STATE                                                   \
+  "from stepwell.trials where (state, created_time, trial_id) < ($4, $1, $2) " \
+  "and state >= $4 and deleted_time is null " STEPWELL_BY_STATE
+#define STEPWELL_AMONG_PROJECT                                                                \
+  "from stepwell.trials where (project_id, created_time, trial_id) < (q.project_id, $1, $2) " \
+  "and project_id >= q.project_id " STEPWELL_BY_PROJECT
+#define STEPWELL_LISTED_TRIALS(among)               \
+  "select * from (select * " among                  \
+  "limit $6) looked_at where deleted_time is null " \
+  "and ($3 = '' or strpos(external_id, $3) > 0) and ($4::smallint = 0 or state = $4) "
+#define STEPWELL_NEWEST_FIRST "order by t.created_time desc, t.trial_id desc "
 inline constexpr char kListTrials[] =
-    "select " STEPWELL_TRIAL_COLUMNS
-    " from (select * from stepwell.trials where " STEPWELL_LISTED_TRIALS
-    ") t " STEPWELL_OF_TRIAL STEPWELL_NEWEST_FIRST;
-// Of the projects $6: a page of each, so that none of the others' trials is looked at.
+    "select " STEPWELL_TRIAL_COLUMNS " from (" STEPWELL_LISTED_TRIALS(STEPWELL_AMONG_ALL)
+        STEPWELL_BY_AGE "limit $5) t " STEPWELL_OF_TRIAL STEPWELL_NEWEST_FIRST;
+// $7: whether of all projects, otherwise of those in $8.
+inline constexpr char kListTrialsOfState[] =
+    "select " STEPWELL_TRIAL_COLUMNS " from (" STEPWELL_LISTED_TRIALS(STEPWELL_AMONG_STATE)
+    "and ($7::boolean or project_id = any(array("
+    "select project_id from stepwell.projects where name = any($8::text[])))) " STEPWELL_BY_STATE
+    "limit $5) t " STEPWELL_OF_TRIAL STEPWELL_NEWEST_FIRST;
+// Of the projects $7: a page of each, so that none of the others' trials is looked at.
 inline constexpr char kListTrialsOfProjects[] =
     "select " STEPWELL_TRIAL_COLUMNS
-    " from (select t.* from stepwell.projects q cross join lateral ("
-    "select * from stepwell.trials where project_id = q.project_id and " STEPWELL_LISTED_TRIALS
-    ") t where q.name = any($6) " STEPWELL_NEWEST_FIRST
-    " limit $5) t " STEPWELL_OF_TRIAL STEPWELL_NEWEST_FIRST;
+    " from (select t.* from stepwell.projects q cross join lateral (" STEPWELL_LISTED_TRIALS(
+        STEPWELL_AMONG_PROJECT) STEPWELL_BY_PROJECT
+    "limit $5) t where q.name = any($7) " STEPWELL_NEWEST_FIRST
+    "limit $5) t " STEPWELL_OF_TRIAL STEPWELL_NEWEST_FIRST;
+
+// The last that those look at, if there are so many; $3 one less than how many, $4 the state or the projects. Of
+// several projects the newest: behind it not all of them were looked at.
+inline constexpr char kLastLookedAt[] =
+    "select created_time, trial_id " STEPWELL_AMONG_ALL "offset $3 limit 1";
+inline constexpr char kLastLookedAtOfState[] =
+    "select created_time, trial_id " STEPWELL_AMONG_STATE "offset $3 limit 1";
+inline constexpr char kLastLookedAtOfProjects[] =
+    "select t.created_time, t.trial_id from stepwell.projects q cross join lateral ("
+    "select created_time, trial_id " STEPWELL_AMONG_PROJECT
+    "offset $3 limit 1) t where q.name = any($4) " STEPWELL_NEWEST_FIRST "limit 1";
 
 inline constexpr char kListWriters[] = R"(
 select w.writer_no, w.attempt, w.rank, coalesce(o.agent_id, ''), w.state, w.committed_sequence,

@@ -48,19 +48,30 @@ struct TrialRecord {
   TrialProfiling profiling = {};
 };
 
+// Of one ListTrials: so many trials are looked at, whatever is looked for, so that it costs no more where there are
+// more. Ten thousand take 4 to 7 ms, a tenth of a second where each lies in a page of its own.
+inline constexpr std::int32_t kTrialsLookedAtMax = 10'000;
+
 // Newest first, by (created_time_us, trial_id).
 struct TrialPage {
   std::string project = {};  // empty = all
   ProjectFilter readable_projects;
   std::string name_contains = {};  // of the external id; empty = all
   std::optional<TrialState> state = {};
-  // The last trial of the page before.
+  // The last trial that the page before looked at.
   struct After {
     std::int64_t created_time_us = 0;
     std::int64_t trial_id = 0;
   };
   std::optional<After> after = {};
   std::int32_t limit = 100;
+  std::int32_t looks_max = kTrialsLookedAtMax;
+};
+
+struct TrialList {
+  std::vector<TrialRecord> trials = {};
+  // Where `looks_max` ended it before `limit`: it goes on after this. None = these are all, or as many as asked for.
+  std::optional<TrialPage::After> looked_up_to = {};
 };
 
 // Of one trial at most; ListWriters leaves out those that opened later.
@@ -247,8 +258,7 @@ class ReadSnapshot {
   // Whether they were found where the snapshot's own book says they are. False = they answer nothing.
   [[nodiscard]] virtual absl::StatusOr<bool> ConfirmBook(TrialId trial_id) = 0;
   [[nodiscard]] virtual absl::StatusOr<TrialRecord> ReadTrial(TrialId trial_id) = 0;
-  [[nodiscard]] virtual absl::StatusOr<std::vector<TrialRecord>> ListTrials(
-      const TrialPage& page) = 0;
+  [[nodiscard]] virtual absl::StatusOr<TrialList> ListTrials(const TrialPage& page) = 0;
   // By writer_no; at most 100,000.
   [[nodiscard]] virtual absl::StatusOr<std::vector<WriterRecord>> ListWriters(TrialId trial_id) = 0;
   // By series_no, beyond `after`, at most `limit`.

@@ -154,7 +154,7 @@ absl::StatusOr<GapList> RememberedSnapshot::ReadGaps(TrialId, const GapFilter& f
   return GapsIn(book_->gaps, filter);
 }
 
-absl::StatusOr<std::vector<TrialRecord>> RememberedSnapshot::ListTrials(const TrialPage&) {
+absl::StatusOr<TrialList> RememberedSnapshot::ListTrials(const TrialPage&) {
   return NotRemembered();
 }
 

@@ -36,7 +36,7 @@ class RememberedSnapshot final : public ReadSnapshot {
   [[nodiscard]] std::optional<PresumedBook> PresumeBook(TrialId) override { return std::nullopt; }
   [[nodiscard]] absl::StatusOr<bool> ConfirmBook(TrialId trial_id) override;
   [[nodiscard]] absl::StatusOr<TrialRecord> ReadTrial(TrialId trial_id) override;
-  [[nodiscard]] absl::StatusOr<std::vector<TrialRecord>> ListTrials(const TrialPage& page) override;
+  [[nodiscard]] absl::StatusOr<TrialList> ListTrials(const TrialPage& page) override;
   [[nodiscard]] absl::StatusOr<std::vector<WriterRecord>> ListWriters(TrialId trial_id) override;
   [[nodiscard]] absl::StatusOr<std::vector<Series>> ListSeries(TrialId trial_id,
                                                                const SeriesSelection& selection,

@@ -208,7 +208,7 @@ absl::StatusOr<std::unique_ptr<RollupCursor>> RememberingSnapshot::ReadRollups(
   return std::make_unique<Rollups>(*this, std::move(rollups), std::move(reading));
 }
 
-absl::StatusOr<std::vector<TrialRecord>> RememberingSnapshot::ListTrials(const TrialPage& page) {
+absl::StatusOr<TrialList> RememberingSnapshot::ListTrials(const TrialPage& page) {
   return snapshot_->ListTrials(page);
 }
 

@@ -37,7 +37,7 @@ class RememberingSnapshot final : public ReadSnapshot {
   [[nodiscard]] std::optional<PresumedBook> PresumeBook(TrialId trial_id) override;
   [[nodiscard]] absl::StatusOr<bool> ConfirmBook(TrialId trial_id) override;
   [[nodiscard]] absl::StatusOr<TrialRecord> ReadTrial(TrialId trial_id) override;
-  [[nodiscard]] absl::StatusOr<std::vector<TrialRecord>> ListTrials(const TrialPage& page) override;
+  [[nodiscard]] absl::StatusOr<TrialList> ListTrials(const TrialPage& page) override;
   [[nodiscard]] absl::StatusOr<std::vector<WriterRecord>> ListWriters(TrialId trial_id) override;
   [[nodiscard]] absl::StatusOr<std::vector<Series>> ListSeries(TrialId trial_id,
                                                                const SeriesSelection& selection,

@@ -139,7 +139,7 @@ TEST_F(CapsTrials, ADeletedTrialLeavesATombstoneAndNothingElse) {
   const auto snapshot = reader.OpenSnapshot(deadline);
   ASSERT_TRUE(snapshot.ok()) << snapshot.status();
   EXPECT_EQ((*snapshot)->ReadTrial(writer.trial_id).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ((*snapshot)->ListTrials({.readable_projects = kAllProjects})->size(), 1u);
+  EXPECT_EQ((*snapshot)->ListTrials({.readable_projects = kAllProjects})->trials.size(), 1u);
 }
 
 TEST_F(CapsTrials, WhatADeletedTrialHadUnderWayHoldsUpNobody) {

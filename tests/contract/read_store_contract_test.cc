@@ -143,30 +143,6 @@ TEST_F(ReadStoreContract, AGridOverAllTimeLeavesBigintAlone) {
   }
 }
 
-TEST_F(ReadStoreContract, ListsTrialsNewestFirstPageByPage) {
-  for (int trial = 1; trial <= 5; ++trial) writer_.AddTrial(trial, 1);
-  // Two of one moment: the number decides.
-  writer_.Run(
-      "update stepwell.trials set created_time = '2026-01-01'::timestamptz + "
-      "least(trial_id, 4) * interval '1 s'; update stepwell.trials set state = 2 where trial_id = "
-      "2");
-  const auto snapshot = Snapshot();
-  std::vector<std::int64_t> ids;
-  TrialPage page{.readable_projects = kAllProjects, .limit = 2};
-  for (;;) {
-    const auto trials = snapshot->ListTrials(page);
-    ASSERT_TRUE(trials.ok()) << trials.status();
-    if (trials->empty()) break;
-    for (const TrialRecord& trial : *trials) ids.push_back(Value(trial.trial_id));
-    page.after = {trials->back().created_time_us, Value(trials->back().trial_id)};
-  }
-  EXPECT_THAT(ids, ElementsAre(5, 4, 3, 2, 1));
-  const auto count = [&](const TrialPage& only) { return snapshot->ListTrials(only)->size(); };
-  EXPECT_EQ(count({.readable_projects = kAllProjects, .state = TrialState::kCompleted}), 1u);
-  EXPECT_EQ(count({.readable_projects = kAllProjects, .name_contains = "n-3"}), 1u);
-  EXPECT_EQ(count({.project = "other", .readable_projects = kAllProjects}), 0u);
-}
-
 TEST_F(ReadStoreContract, SeriesAreChosenByAnyOfTheirParts) {
   writer_.AddTrial(7, 1);
   const Labels hostile = {{"a\"b\\", "\xE2\x82\xAC\n"}, {"z", ""}};

@@ -434,5 +434,26 @@ TEST_F(QueryReadsTest, TrialsKnowWhatIsInHeads) {
   EXPECT_GT(list->completeness().answered_time_us(), 0);
 }
 
+TEST_F(QueryReadsTest, AListGoesOnBehindTrialsThatWereLookedAtInVain) {
+  for (int i = 0; i < 9; ++i) {
+    external_id_ = absl::StrCat(i == 0 ? "first-" : "run-", i);
+    OpenWriter("job");
+  }
+  QuerySources sources{reader_, heads_, RealClock::Get(), liveness_};
+  sources.trials_looked_at_max = 3;
+  const QueryReads reads(sources);
+  v1::ListTrialsRequest request;
+  request.set_name_contains("first-");
+  std::vector<int> found;
+  do {
+    const auto page = reads.ListTrials(request, Call());
+    ASSERT_TRUE(page.ok()) << page.status();
+    found.push_back(page->trials_size());
+    request.set_page_token(page->next_page_token());
+  } while (!request.page_token().empty() && found.size() < 10);
+  // The ninth is the last of all, which only the page behind it shows.
+  EXPECT_THAT(found, ::testing::ElementsAre(0, 0, 1, 0));
+}
+
 }  // namespace
 }  // namespace stepwell

@@ -351,6 +351,12 @@ TEST_F(EveryCommandTest, SaysWhatIsNearAndWhatIsAskedForInVain) {
   EXPECT_EQ(Ask({"trials", "--contains", "nope"}).out, "No trials match --contains nope.\n");
 }
 
+TEST_F(EveryCommandTest, TrialsAreLookedForBehindAnEmptyPage) {
+  const Outcome outcome = Ask({"trials", "--contains", "my-", "--json"});
+  EXPECT_EQ(outcome.exit, kExitOk);
+  EXPECT_NE(outcome.out.find("my-run"), std::string::npos) << outcome.out;
+}
+
 TEST_F(EveryCommandTest, ReportIsAsciiWhereTheLocaleIs) {
   setenv("LC_ALL", "C", 1);
   const std::string plain = Ask({"report", "my-run"}).out;

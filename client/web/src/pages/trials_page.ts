@@ -3,6 +3,7 @@ import type { Trial } from "#gen/model_pb";
 import type { ListTrialsResponse } from "#gen/query_pb";
 import { ask, query } from "../api";
 import { stateBadge } from "../badges";
+import { filledPage } from "../core/filled_page";
 import { withPick } from "../core/picks";
 import { agoText, timeText } from "../core/time_text";
 import { countText, plural, secondsText } from "../core/units";
@@ -92,7 +93,9 @@ export class TrialsPage implements Page {
 
   private async look(signal: AbortSignal): Promise<Outcome> {
     const { search, state, project, pageToken } = this.view;
-    const answer = await ask((options) => query.listTrials({ nameContains: search, state: stateOf(state), project, pageSize, pageToken }, options), signal);
+    const answer = await filledPage(
+      (token, size) => ask((options) => query.listTrials({ nameContains: search, state: stateOf(state), project, pageSize: size, pageToken: token }, options), signal),
+      (page) => page.trials, pageToken, pageSize);
     if (!answer) return "fine";
     this.list.setAttribute("aria-busy", "false");
     if (!answer.ok) return this.showFailure(answer.failure);
@@ -121,7 +124,7 @@ export class TrialsPage implements Page {
 
   private show(answer: ListTrialsResponse): void {
     const now = Number(answer.completeness?.answeredTimeUs ?? 0);
-    patch(this.list, answer.trials.length === 0 ? this.emptyBox() : this.table(answer.trials, now), this.pager(answer));
+    patch(this.list, answer.trials.length === 0 ? this.emptyBox(answer.nextPageToken !== "") : this.table(answer.trials, now), this.pager(answer));
     this.showPicks();
   }
 
@@ -130,8 +133,9 @@ export class TrialsPage implements Page {
     this.compare.textContent = this.picked.size > 0 ? `Compare ${this.picked.size}` : "Compare";
   }
 
-  private emptyBox(): HTMLElement {
+  private emptyBox(hasMore: boolean): HTMLElement {
     const { search, state, project } = this.view;
+    if (hasMore) return stateBox("empty", "No trial matches so far", "Many trials were looked at; Older looks at those before them.");
     if (this.view.pageNo > 1) return stateBox("empty", "No more trials", "This page is past the last one.");
     if (search !== "" || state !== "" || project !== "") {
       return stateBox("empty", "No trial matches", "Search looks for a part of the name, upper and lower case apart; the project is its whole name.",
