@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -53,7 +54,8 @@ double ProcessorNs() {
 }
 
 template <typename Body>
-double NsPerSample(int rounds, std::size_t sample_count, Body body) {
+double NsPerSample(int rounds, std::size_t sample_count, Body&& body) {
+  body();  // whoever was measured before has had the caches
   const double start = ProcessorNs();
   for (int round = 0; round < rounds; ++round) body();
   return (ProcessorNs() - start) / static_cast<double>(rounds) / static_cast<double>(sample_count);
@@ -208,102 +210,133 @@ void DecodePlainly(const std::vector<std::int32_t>& deltas, double divisor,
   }
 }
 
-// All take turns, so that a slow moment hits all of them.
-template <typename Encode, typename Decode>
-Cost Measure(bool quick, std::size_t sample_count, Encode encode, Decode decode) {
-  Cost cost;
-  const int rounds = quick ? 10 : 50;
+// A kind with what measures it. Its vectors outlive it.
+struct Subject {
+  std::string name = {};
+  std::size_t sample_count = 0;
+  EncodedVector encoded = {};
+  double entropy_bits = 0;
+  std::function<void()> encode = {};
+  std::function<void()> decode = {};
+  std::span<const double> values = {};  // none where it is of ticks
+  Cost cost = {};
+};
+
+Subject OfValues(const testing::MetricKind& kind) {
+  Subject subject = {.name = kind.name,
+                     .sample_count = kind.values.size(),
+                     .encoded = EncodeValues(kind.values),
+                     .values = kind.values};
+  const auto scaled = ScaleValues(kind.values);
+  subject.entropy_bits =
+      scaled ? bench::CodeLength(scaled->integers) : bench::CodeLengthOfBits(kind.values);
+  subject.encode = [&kind] {
+    const EncodedVector again = EncodeValues(kind.values);
+    Use(&again);
+  };
+  subject.decode = [encoded = subject.encoded,
+                    decoded = std::vector<double>(kind.values.size())]() mutable {
+    STEPWELL_CHECK(DecodeValuesInto(encoded, decoded).ok());
+    Use(decoded.data());
+  };
+  return subject;
+}
+
+Subject OfTicks(const testing::TickKind& kind) {
+  Subject subject = {.name = kind.name,
+                     .sample_count = kind.integers.size(),
+                     .encoded = EncodeIntegers(kind.integers),
+                     .entropy_bits = bench::CodeLength(kind.integers)};
+  subject.encode = [&kind] {
+    const EncodedVector again = EncodeIntegers(kind.integers);
+    Use(&again);
+  };
+  subject.decode = [encoded = subject.encoded,
+                    decoded = std::vector<std::int64_t>(kind.integers.size())]() mutable {
+    STEPWELL_CHECK(DecodeIntegersInto(encoded, decoded).ok());
+    Use(decoded.data());
+  };
+  return subject;
+}
+
+void Measure(int rounds, Subject& subject) {
+  const std::size_t sample_count = subject.sample_count;
   const std::vector<std::int32_t> deltas(sample_count, 7);
   std::vector<double> given(sample_count, 0.5);
   std::vector<double> values(sample_count);
   double divisor = 100;
   asm volatile("" : "+x"(divisor));
-  for (std::size_t run = 0; run < kRuns; ++run) {
-    cost.encode.push_back(NsPerSample(rounds, sample_count, encode));
-    cost.decode.push_back(NsPerSample(rounds, sample_count, decode));
-    cost.plain.push_back(NsPerSample(rounds, sample_count, [&] {
-      DecodePlainly(deltas, divisor, values);
-      Use(values.data());
-    }));
-    cost.copy.push_back(NsPerSample(rounds, sample_count, [&] {
-      std::memcpy(values.data(), given.data(), values.size() * sizeof(double));
-      Use(values.data());
-    }));
-  }
-  for (std::vector<double>* runs : {&cost.encode, &cost.decode, &cost.copy, &cost.plain}) {
-    std::sort(runs->begin(), runs->end());
-  }
-  return cost;
+  Cost& cost = subject.cost;
+  cost.encode.push_back(NsPerSample(rounds, sample_count, subject.encode));
+  cost.decode.push_back(NsPerSample(rounds, sample_count, subject.decode));
+  cost.plain.push_back(NsPerSample(rounds, sample_count, [&] {
+    DecodePlainly(deltas, divisor, values);
+    Use(values.data());
+  }));
+  cost.copy.push_back(NsPerSample(rounds, sample_count, [&] {
+    std::memcpy(values.data(), given.data(), values.size() * sizeof(double));
+    Use(values.data());
+  }));
 }
 
-void MeasureScaling(bool quick, std::span<const double> values, Cost& cost) {
+void MeasureScaling(int rounds, std::span<const double> values, Cost& cost) {
   constexpr std::size_t kMinuteSamples = 60;
-  const int rounds = quick ? 10 : 50;
   ScaledValues scaled;
   ScaledColumn column;
+  cost.scale.push_back(NsPerSample(rounds, values.size(), [&] {
+    const bool exists = ScaleValues(values, scaled);
+    Use(&exists);
+  }));
+  cost.minute.push_back(NsPerSample(rounds, values.size(), [&] {
+    for (std::size_t begin = 0; begin < values.size(); begin += kMinuteSamples) {
+      const auto minute = values.subspan(begin, std::min(kMinuteSamples, values.size() - begin));
+      column.Set(minute);
+      const EncodedVector encoded = EncodeValues(minute, column);
+      Use(&encoded);
+    }
+  }));
+}
+
+// All kinds take turns, so that a slow moment hits some runs of each instead of all runs of one.
+void MeasureAll(bool quick, std::vector<Subject>& subjects) {
+  const int rounds = quick ? 10 : 50;
   for (std::size_t run = 0; run < kRuns; ++run) {
-    cost.scale.push_back(NsPerSample(rounds, values.size(), [&] {
-      const bool exists = ScaleValues(values, scaled);
-      Use(&exists);
-    }));
-    cost.minute.push_back(NsPerSample(rounds, values.size(), [&] {
-      for (std::size_t begin = 0; begin < values.size(); begin += kMinuteSamples) {
-        const auto minute = values.subspan(begin, std::min(kMinuteSamples, values.size() - begin));
-        column.Set(minute);
-        const EncodedVector encoded = EncodeValues(minute, column);
-        Use(&encoded);
-      }
-    }));
+    for (Subject& subject : subjects) {
+      Measure(rounds, subject);
+      if (!subject.values.empty()) MeasureScaling(rounds, subject.values, subject.cost);
+    }
   }
-}
-
-void BenchValues(bool quick, const testing::MetricKind& kind, Report& report) {
-  const EncodedVector encoded = EncodeValues(kind.values);
-  std::vector<double> decoded(kind.values.size());
-  Cost cost = Measure(
-      quick, kind.values.size(),
-      [&] {
-        const EncodedVector again = EncodeValues(kind.values);
-        Use(&again);
-      },
-      [&] {
-        STEPWELL_CHECK(DecodeValuesInto(encoded, decoded).ok());
-        Use(decoded.data());
-      });
-  MeasureScaling(quick, kind.values, cost);
-  const auto scaled = ScaleValues(kind.values);
-  report.Add(kind.name, encoded, kind.values.size(),
-             scaled ? bench::CodeLength(scaled->integers) : bench::CodeLengthOfBits(kind.values),
-             cost);
-}
-
-void BenchTicks(bool quick, const testing::TickKind& kind, Report& report) {
-  const EncodedVector encoded = EncodeIntegers(kind.integers);
-  std::vector<std::int64_t> decoded(kind.integers.size());
-  const Cost cost = Measure(
-      quick, kind.integers.size(),
-      [&] {
-        const EncodedVector again = EncodeIntegers(kind.integers);
-        Use(&again);
-      },
-      [&] {
-        STEPWELL_CHECK(DecodeIntegersInto(encoded, decoded).ok());
-        Use(decoded.data());
-      });
-  report.Add(kind.name, encoded, kind.integers.size(), bench::CodeLength(kind.integers), cost);
+  for (Subject& subject : subjects) {
+    Cost& cost = subject.cost;
+    for (std::vector<double>* runs : {&cost.encode, &cost.decode, &cost.copy, &cost.plain}) {
+      std::sort(runs->begin(), runs->end());
+    }
+  }
 }
 
 void Run(bool quick) {
+  const auto kinds = testing::MetricKinds(kSeed);
+  const auto further_kinds = testing::FurtherMetricKinds(kSeed);
+  const auto ticks = testing::TickKinds(kSeed);
+  const auto further_ticks = testing::FurtherTickKinds(kSeed);
+  std::vector<Subject> subjects;
+  for (const auto& kind : kinds) subjects.push_back(OfValues(kind));
+  for (const auto& kind : further_kinds) subjects.push_back(OfValues(kind));
+  for (const auto& kind : ticks) subjects.push_back(OfTicks(kind));
+  for (const auto& kind : further_ticks) subjects.push_back(OfTicks(kind));
+  MeasureAll(quick, subjects);
+
   Report report;
   std::fprintf(stderr, "commit %s\n", bench::MeasuredCommit());
   std::fprintf(stderr,
                "| kind | form | width | bytes | entropy | ratio | encode ns | decode ns | plain ns "
                "| copy ns |\n");
-  for (const auto& kind : testing::MetricKinds(kSeed)) BenchValues(quick, kind, report);
-  report.EndDay();
-  for (const auto& kind : testing::FurtherMetricKinds(kSeed)) BenchValues(quick, kind, report);
-  for (const auto& kind : testing::TickKinds(kSeed)) BenchTicks(quick, kind, report);
-  for (const auto& kind : testing::FurtherTickKinds(kSeed)) BenchTicks(quick, kind, report);
+  for (std::size_t i = 0; i < subjects.size(); ++i) {
+    if (i == kinds.size()) report.EndDay();
+    const Subject& subject = subjects[i];
+    report.Add(subject.name, subject.encoded, subject.sample_count, subject.entropy_bits,
+               subject.cost);
+  }
   report.PrintForms();
 }
 
