@@ -40,18 +40,19 @@ std::int64_t DiskSpace::LowMark(std::int64_t total_bytes) const {
 
 bool DiskSpace::Judge(const std::vector<DiskFree>& disks) {
   const bool before = low();
-  std::string reason;
+  std::string reason, path;
   for (const DiskFree& disk : disks) {
     const std::int64_t mark = LowMark(disk.total_bytes);
     const std::int64_t room_mark = mark + mark / 4;
     if (disk.free_bytes >= (before ? room_mark : mark)) continue;
     reason = absl::StrCat("disk low: ", MiB(disk.free_bytes), " free for PostgreSQL's ", disk.holds,
-                          " in ", disk.path, ", the mark is ", MiB(mark),
-                          "; samples are taken again from ", MiB(room_mark),
-                          " on: make room, or lower --disk-low-bytes");
+                          ", the mark is ", MiB(mark), "; samples are taken again from ",
+                          MiB(room_mark), " on: make room, or lower --disk-low-bytes");
+    path = disk.path;
     break;
   }
   reason_ = std::move(reason);
+  low_path_ = std::move(path);
   return low() != before;
 }
 

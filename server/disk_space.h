@@ -3,7 +3,7 @@
 // so that a disk at its edge does not flutter. A core; ReadDiskFree alone asks the system.
 //
 //   DiskSpace space({.low_bytes = options.disk_low_bytes});
-//   if (space.Judge(disks)) log::Warning("disk_low", {{"why", space.reason()}});
+//   if (space.Judge(disks)) log::Warning("disk_low", {{"why", space.reason()}, {"path", space.low_path()}});
 #pragma once
 
 #include <cstdint>
@@ -37,14 +37,18 @@ class DiskSpace {
   // True when the answer has changed: low below the mark, room again from a quarter above it.
   bool Judge(const std::vector<DiskFree>& disks);
   bool low() const { return !reason_.empty(); }
-  // Which disk, what it has and what is wanted; empty while all have room.
+  // Which disk, what it has and what is wanted; empty while all have room. Clients are told it, strangers by
+  // /readyz, too: it names no path.
   const std::string& reason() const { return reason_; }
+  // Where the disk is that `reason` tells of: for the log alone.
+  const std::string& low_path() const { return low_path_; }
 
   std::int64_t LowMark(std::int64_t total_bytes) const;
 
  private:
   const Options options_;
   std::string reason_;
+  std::string low_path_;
 };
 
 }  // namespace stepwell

@@ -39,7 +39,7 @@ void DiskWatch::Look() {
   state_.SetDisk(space_.reason(), data, wal);
   if (!news) return;
   if (space_.low()) {
-    log::Warning("disk_low", {{"why", space_.reason()}});
+    log::Warning("disk_low", {{"why", space_.reason()}, {"path", space_.low_path()}});
   } else {
     log::Info("disk_has_room");
   }

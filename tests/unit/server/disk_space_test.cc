@@ -50,13 +50,17 @@ TEST(DiskSpaceTest, LowBelowTheMarkRoomAgainAQuarterAboveIt) {
   }
 }
 
-TEST(DiskSpaceTest, AnyDiskMayBeTheOne) {
+TEST(DiskSpaceTest, AnyDiskMayBeTheOneAndClientsAreToldNoPath) {
   DiskSpace space({.low_bytes = 400 * kMiB});
   EXPECT_FALSE(space.Judge({}));
   EXPECT_TRUE(space.Judge({Disk(900 * kMiB), Disk(100 * kMiB, "WAL")}));
-  EXPECT_EQ(space.reason(),
-            "disk low: 100 MiB free for PostgreSQL's WAL in /srv/WAL, the mark is 400 MiB; samples "
-            "are taken again from 500 MiB on: make room, or lower --disk-low-bytes");
+  EXPECT_EQ(
+      space.reason(),
+      "disk low: 100 MiB free for PostgreSQL's WAL, the mark is 400 MiB; samples are taken again "
+      "from 500 MiB on: make room, or lower --disk-low-bytes");
+  EXPECT_EQ(space.low_path(), "/srv/WAL");
+  EXPECT_TRUE(space.Judge({Disk(900 * kMiB)}));
+  EXPECT_EQ(space.low_path(), "");
 }
 
 TEST(DiskSpaceTest, TheSystemIsAsked) {
