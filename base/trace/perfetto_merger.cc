@@ -97,7 +97,11 @@ struct PerfettoMerger::Impl {
         slices(writer, options.held_bytes_max, [this] { return ++track_count; }),
         rows(of) {}
 
-  bool CanSay(std::int64_t time_ns) const { return time_ns >= plan.base_time_ns; }
+  // Times are written as what lies between them and the base: that has to fit, too.
+  bool CanSay(std::int64_t time_ns) const {
+    std::int64_t since_base = 0;
+    return !__builtin_sub_overflow(time_ns, plan.base_time_ns, &since_base) && since_base >= 0;
+  }
 
   Process* ProcessOf(std::string_view pid);
   Lane* ThreadOf(const TraceEvent& event);
@@ -365,7 +369,9 @@ bool PerfettoMerger::Impl::TakeWhole(const TraceEvent& event, std::int64_t time_
   Lane* lane = ThreadOf(event);
   const std::int64_t duration = std::max<std::int64_t>(NsOfMicros(event.duration).value_or(0), 0);
   std::int64_t end_ns = 0;
-  if (lane == nullptr || __builtin_add_overflow(time_ns, duration, &end_ns)) return false;
+  if (lane == nullptr || __builtin_add_overflow(time_ns, duration, &end_ns) || !CanSay(end_ns)) {
+    return false;
+  }
   last_ns = std::max(last_ns, end_ns);
   std::string body = BodyOf(event);
   if (!event.bind_id.empty()) {

@@ -1,6 +1,6 @@
 // HostileChrome: any bytes as a trace of Chrome's form, and as gzip that holds one, and what holds of each whatever they are: it
 // is read the same however it is cut into pieces, within its bounds; what is JSON gives the events that a JSON parser
-// finds; what was packed comes out as it was. Header only; pure.
+// finds; what was packed comes out as it was; two are merged as HostileMerge says. Header only; pure.
 #pragma once
 
 #include <zlib.h>
@@ -16,12 +16,13 @@
 #include "base/trace/trace_splitter.h"
 #include "nlohmann/json.hpp"
 #include "tests/fuzz/hostile_bytes.h"
+#include "tests/fuzz/hostile_merge.h"
 
 namespace stepwell::testing {
 
 // The first byte of an input, in seeds a digit.
-enum class HostileChromeKind : std::uint8_t { kTrace, kGzip, kPacked };
-inline constexpr std::uint8_t kHostileChromeKinds = 3;
+enum class HostileChromeKind : std::uint8_t { kTrace, kGzip, kPacked, kMerge };
+inline constexpr std::uint8_t kHostileChromeKinds = 4;
 
 inline std::size_t DepthOf(std::string_view json) {
   std::size_t depth = 0;
@@ -210,6 +211,14 @@ inline void PackHostile(HostileBytes& input) {
   STEPWELL_CHECK(plain.substr(0, some.bytes.size()) == some.bytes);
 }
 
+// Between the traces of two ranks; no JSON holds it as it is. Of one trace both have the same.
+inline constexpr char kBetweenTraces = '\x1e';
+
+inline void MergeHostile(HostileBytes& input) {
+  const std::string_view first = input.TakeUntil(kBetweenTraces);
+  MergeHostileTraces({first, input.at_end() ? first : input.rest()});
+}
+
 inline void ReadHostileChrome(std::string_view bytes) {
   HostileBytes input(bytes);
   switch (HostileChromeKind{
@@ -220,6 +229,8 @@ inline void ReadHostileChrome(std::string_view bytes) {
       return ReadHostileGzip(input.rest());
     case HostileChromeKind::kPacked:
       return PackHostile(input);
+    case HostileChromeKind::kMerge:
+      return MergeHostile(input);
   }
 }
 

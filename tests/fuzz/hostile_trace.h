@@ -1,5 +1,6 @@
 // HostileTrace: any bytes as a trace in Perfetto's form, and what holds of each whatever they are: it is read within
-// its bounds, however it is cut into pieces, and each event that comes of it is JSON. Header only; pure.
+// its bounds, however it is cut into pieces, each event that comes of it is JSON, and it is merged as HostileMerge says.
+// Header only; pure.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include "base/trace/perfetto_splitter.h"
 #include "base/trace/trace_event.h"
 #include "base/trace/trace_origin.h"
+#include "tests/fuzz/hostile_merge.h"
 
 namespace stepwell::testing {
 
@@ -47,6 +49,7 @@ inline void ReadHostileTrace(std::string_view bytes) {
   // What comes before the byte that is none of a trace may come in more or in fewer events.
   const ReadTraceBytes cut = ReadInPieces(bytes, 1 + bytes.size() / 7);
   if (whole.is_ok && cut.is_ok) STEPWELL_CHECK(whole.events == cut.events);
+  MergeHostileTraces({bytes, bytes});
 }
 
 }  // namespace stepwell::testing

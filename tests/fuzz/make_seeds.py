@@ -241,6 +241,28 @@ CHROME = (b'{"schemaVersion": 1, "deviceProperties": [{"id": 0, "a": [1, {"b": "
           b'{"ph": "M", "name": "process_name", "args": {"name": "x"}}, 5, "text", [1, 2], null\n], "baseTimeNanoseconds": 17}')
 
 
+STEPS = (b'{"schemaVersion": 1, "distributedInfo": {"rank": 0}, "baseTimeNanoseconds": 1700000000000000000, "traceEvents": [\n'
+         b'{"ph":"M","name":"process_name","pid":7,"args":{"name":"python"}},{"ph":"M","name":"thread_name","pid":7,"tid":"s 7","args":{"name":"a\\n"}},\n'
+         b'{"ph":"X","cat":"user_annotation","name":"ProfilerStep#7","pid":7,"tid":7,"ts":10,"dur":90},\n'
+         b'{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":7,"tid":7,"ts":20,"dur":5,"args":{"correlation":3}},\n'
+         b'{"ph":"X","cat":"cpu_op","name":"nccl:all","pid":7,"tid":7,"ts":30,"dur":9,"args":{"External id":5,"f":1.5,"t":true,"l":[1]}},\n'
+         b'{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":"s 7","ts":25.5,"dur":100,"args":{"correlation":3,"External id":5}},\n'
+         b'{"ph":"X","cat":"gpu_memcpy","name":"m","pid":0,"tid":"s 7","ts":40,"dur":100,"bind_id":"0x9","flow_in":true}]}')
+PARTS = (b'[{"ph":"B","name":"a","ts":1,"pid":1,"tid":1,"args":{"x":"\\ud83d\\ude00"}},{"ph":"B","name":"b","ts":2,"pid":1,"tid":1},'
+         b'{"ph":"E","name":"a","ts":3,"pid":1,"tid":1},{"ph":"b","cat":"c","name":"n","id":"0x5","ts":2,"pid":1},'
+         b'{"ph":"n","cat":"c","id":"0x5","ts":2.5,"pid":1},{"ph":"e","cat":"c","id":"0x5","ts":4,"pid":1},'
+         b'{"ph":"i","s":"p","name":"i","ts":4,"pid":1,"tid":1},{"ph":"C","name":"v","ts":4,"pid":1,"args":{"u":1,"w":"2"}},'
+         b'{"ph":"s","id":7,"ts":1.5,"pid":1,"tid":1},{"ph":"f","id":7,"ts":2.5,"pid":1,"tid":1,"id2":{"local":"0x1"}},'
+         b'{"ph":"S","cat":"c","name":"o","id2":{"local":"0x1"},"ts":1,"pid":"p","tid":-5}]')
+
+
+def clocked(sync: int, ahead: int) -> bytes:
+    return (b'[{"ph":"M","name":"clock_sync_timestamp_us","args":{"value":%d}},'
+            b'{"ph":"M","name":"clock_sync_error_bound","args":{"value":30}},'
+            b'{"ph":"M","name":"master_clock","args":{"at_ns":1000,"ahead_ns":%d,"error_ns":50,"trial":"t"}},'
+            b'{"ph":"X","name":"a","ts":%d,"dur":2,"pid":1,"tid":1}]') % (sync, ahead, sync + 5)
+
+
 def chrome() -> None:
     packed = gzip.compress(CHROME, 9, mtime=0)
     seeds = {
@@ -253,6 +275,12 @@ def chrome() -> None:
         "gzip_damaged": b"1" + packed[:40] + b"\xff\xff" + packed[42:], "gzip_sum": b"1" + packed[:-8] + bytes(8),
         "gzip_far": b"1" + gzip.compress(bytes(1 << 20), 9, mtime=0), "gzip_behind": b"1" + packed + b"garbage",
         "magic": b"1\x1f", "plain": b"1\x1f\x8a plain", "pack": b"2\x00\x07" + CHROME, "pack_none": b"2\x05\x00",
+        "merge_steps": b"3" + STEPS, "merge_parts": b"3" + PARTS, "merge_two": b"3" + PARTS + b"\x1e" + STEPS,
+        "merge_packed": b"3" + packed + b"\x1e" + gzip.compress(PARTS, 9, mtime=0),
+        "merge_barriers": b"3" + clocked(1000, 7) + b"\x1e" + clocked(5000, -900),
+        "merge_apart": b"3" + PARTS + b"\x1e" + clocked(10**15, 0),
+        "merge_far": b'3[{"ph":"i","ts":-7e15,"pid":1},{"ph":"X","ts":9e15,"dur":1e14,"pid":1,"tid":1},{"ph":"C","ts":9e15,"args":{"a":1}}]',
+        "merge_base_far": b'3{"baseTimeNanoseconds":9223372036854775807,"traceEvents":[{"ph":"i","ts":-5e15},{"ph":"i","ts":1}]}',
     }
     for name_of, data in seeds.items():
         seed("chrome", name_of, data)

@@ -226,6 +226,21 @@ TEST(PerfettoMerger, HostileInputIsLeftOutAndCounted) {
   EXPECT_THAT(merged.trace.Named("far"), IsEmpty());
 }
 
+TEST(PerfettoMerger, TimesFurtherFromTheFirstThanCanBeSaidAreLeftOut) {
+  // 222 years before 1970 the first, 285 behind it the others: both are times, what lies between is none.
+  const std::string first = R"({"ph":"i","name":"first","ts":-7e15,"pid":1,"tid":1})";
+  const Merged merged = Merge(
+      {Trace(0, first + R"(,{"ph":"i","name":"far","ts":9e15,"pid":1,"tid":1})"
+                        R"(,{"ph":"X","name":"long","ts":1e15,"dur":8e15,"pid":1,"tid":1})"
+                        R"(,{"ph":"C","name":"count","ts":9e15,"pid":1,"args":{"a":1}})"
+                        R"(,{"ph":"X","name":"near","ts":1e15,"dur":1e15,"pid":1,"tid":1})")});
+  EXPECT_EQ(merged.left_out, 3);
+  EXPECT_THAT(merged.trace.Named("first"), SizeIs(1));
+  EXPECT_THAT(merged.trace.Named("near"), SizeIs(1));
+  EXPECT_THAT(merged.trace.Named("far"), IsEmpty());
+  EXPECT_THAT(merged.trace.Named("long"), IsEmpty());
+}
+
 TEST(PerfettoMerger, CountersOfMachinesHaveProcessesOfTheirOwn) {
   const std::vector<std::string> texts = {
       Trace(0, R"({"ph":"X","name":"a","ts":10,"dur":1,"pid":1,"tid":1})")};
