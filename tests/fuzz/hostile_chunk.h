@@ -21,6 +21,7 @@
 #include "server/open_check.h"
 #include "server/text_check.h"
 #include "server/varint.h"
+#include "storage/journal_rows.h"
 #include "tests/fuzz/hostile_bytes.h"
 
 namespace stepwell::testing {
@@ -35,8 +36,9 @@ enum class HostileChunkKind : std::uint8_t {
   kJournal,
   kTicks,
   kOldBody,
+  kRow,
 };
-inline constexpr std::uint8_t kHostileChunkKinds = 8;
+inline constexpr std::uint8_t kHostileChunkKinds = 9;
 
 inline void CheckComplaint(const Complaint& complaint) {
   STEPWELL_CHECK(!complaint.reason.empty() && !complaint.message.empty());
@@ -241,6 +243,30 @@ inline void ReadHostileOldBody(HostileBytes& input) {
   ReadHostileJournal(HostileEntry(1, std::string(targets), {body.data(), body.size()}));
 }
 
+// A row of the journal: how many ranges its columns tell, then the payloads of all.
+inline void ReadHostileRow(HostileBytes& input) {
+  const std::size_t count = input.Take<std::uint8_t>();
+  const std::string_view joined = input.rest();
+  const auto payloads = SplitPayloads(joined, count);
+  if (!payloads.ok()) {
+    STEPWELL_CHECK(absl::IsDataLoss(payloads.status()) && !payloads.status().message().empty());
+    return;
+  }
+  STEPWELL_CHECK(payloads->size() == count);
+  JournalRowPlan row;
+  for (const std::string& payload : *payloads) {
+    row.ranges.push_back(
+        {.advance = nullptr, .first_sequence = 1, .last_sequence = 1, .payload = payload});
+    ReadHostileJournal({payload.data(), payload.size()});
+  }
+  STEPWELL_CHECK(JoinPayloads(row) == joined);
+  // One that lacks its end, or a range, is no row.
+  if (!joined.empty()) {
+    STEPWELL_CHECK(!SplitPayloads(joined.substr(0, joined.size() - 1), count).ok());
+  }
+  STEPWELL_CHECK(!SplitPayloads(joined, count + 1).ok());
+}
+
 inline void ReadHostileChunk(std::string_view bytes) {
   // protobuf tells of each text that is no UTF-8, on stderr.
   static const auto told = google::protobuf::SetLogHandler(nullptr);
@@ -271,6 +297,8 @@ inline void ReadHostileChunk(std::string_view bytes) {
       return ReadHostileJournal(HostileEntry(2, "", rest));
     case HostileChunkKind::kOldBody:
       return ReadHostileOldBody(input);
+    case HostileChunkKind::kRow:
+      return ReadHostileRow(input);
   }
 }
 

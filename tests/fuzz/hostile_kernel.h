@@ -1,19 +1,24 @@
 // HostileKernel: any bytes as the files by which a kernel, or whoever laid something over it (lxcfs), shows
 // its counters, at two moments. Sensors give finite numbers that are not below zero, or say what is
-// missing; no file takes others' samples with it by ending the agent. Header only.
+// missing; no file takes others' samples with it by ending the agent. Likewise any bytes as the table of metrics that
+// a driver of AMD's fills in. Header only.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "client/agent/sensors/amd_table.h"
+#include "client/agent/sensors/amd_throttle.h"
 #include "client/agent/sensors/cgroup_reader.h"
 #include "client/agent/sensors/container_sensor.h"
 #include "client/agent/sensors/cpu_sensor.h"
@@ -31,7 +36,8 @@
 namespace stepwell::testing {
 
 // What an input's parts may be; each part is a letter from 'a' on, its text, and a '~'. An 'A' is a
-// second's passing.
+// second's passing, a 'B' a table of AMD's: how many bytes the driver fills in as 2 little-endian
+// bytes, and those.
 inline constexpr std::array<const char*, 26> kKernelFiles = {
     "proc/stat",
     "proc/loadavg",
@@ -97,6 +103,56 @@ inline void CheckKernelTexts(absl::string_view text) {
   (void)agent::NumberBehind(text, "MemTotal");
 }
 
+inline std::optional<std::uint64_t> SlowWord(std::string_view bytes, std::size_t at) {
+  std::uint64_t word = 0;
+  for (std::size_t i = 0; i < sizeof(word); ++i) {
+    // Behind what the driver fills in stand ones.
+    const std::uint64_t byte =
+        at + i < bytes.size() ? static_cast<unsigned char>(bytes[at + i]) : 0xff;
+    word |= byte << (8 * i);
+  }
+  return word == ~std::uint64_t{0} ? std::nullopt : std::optional(word);
+}
+
+// Where a table has what, as the driver's headers say it.
+inline void CheckAmdTable(std::string_view bytes, const agent::AmdTable& table) {
+  const bool has_links = table.revision >= 4;
+  for (std::size_t i = 0; i < agent::kXgmiLinkCount; ++i) {
+    STEPWELL_CHECK(table.received_kib[i] ==
+                   (has_links ? SlowWord(bytes, 184 + 8 * i) : std::nullopt));
+    STEPWELL_CHECK(table.sent_kib[i] == (has_links ? SlowWord(bytes, 248 + 8 * i) : std::nullopt));
+  }
+  STEPWELL_CHECK(table.throttlers == (table.revision == 3 ? SlowWord(bytes, 112) : std::nullopt));
+  if (!table.cycles) return;
+  STEPWELL_CHECK(table.revision >= 6 && table.cycles->all != 0);
+  STEPWELL_CHECK(table.cycles->all == SlowWord(bytes, 424));
+  STEPWELL_CHECK(table.cycles->memory_hot == SlowWord(bytes, 464));
+}
+
+inline void ReadHostileAmdTable(std::string_view bytes, agent::AmdThrottle& throttle) {
+  const auto table = agent::ReadAmdTable([&](std::byte* room) {
+    std::memcpy(room, bytes.data(), std::min(bytes.size(), agent::kAmdTableBytesMax));
+    return absl::OkStatus();
+  });
+  const bool is_of_gpu = bytes.size() > 2 && bytes[2] == 1;
+  STEPWELL_CHECK(table.ok() == is_of_gpu);
+  if (!table.ok()) {
+    STEPWELL_CHECK(absl::IsUnimplemented(table.status()));
+    return;
+  }
+  CheckAmdTable(bytes, *table);
+  const auto reasons = throttle.Next(*table);
+  if (!reasons.ok()) {
+    STEPWELL_CHECK(absl::IsUnimplemented(reasons.status()) && !reasons.status().message().empty());
+    return;
+  }
+  STEPWELL_CHECK(reasons->size() <= 5);
+  // Of the same totals once more nothing can be told; of this moment the same.
+  const auto again = throttle.Next(*table);
+  STEPWELL_CHECK(again.ok() &&
+                 (table->throttlers ? again->size() == reasons->size() : again->empty()));
+}
+
 inline void ReadHostileKernel(std::string_view bytes) {
   static const HostileFolder folder;
   folder.Clear();
@@ -132,11 +188,16 @@ inline void ReadHostileKernel(std::string_view bytes) {
   };
   HostileBytes input(bytes);
   int reads_left = 4;
+  agent::AmdThrottle throttle;
   while (!input.at_end()) {
     const auto letter = input.Take<std::uint8_t>();
     if (letter == 'A') {
       if (--reads_left == 0) break;
       read();
+      continue;
+    }
+    if (letter == 'B') {
+      ReadHostileAmdTable(input.TakeBytes(input.Take<std::uint16_t>()), throttle);
       continue;
     }
     const std::string_view text = input.TakeUntil('~');

@@ -1,8 +1,11 @@
 // HostileWords: any text as the small languages that people and clients write: page tokens and cursors,
-// the configuration file, settings, caps, addresses, an Authorization header, the query of a URL. Each is
+// the configuration file, settings, caps, addresses, an Authorization header, the query of a URL;
+// and as the details of a call that failed. Each is
 // read or refused in words that can be shown; what was read and is written again means the same. Header
 // only; pure.
 #pragma once
+
+#include <google/protobuf/stubs/logging.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -17,6 +20,9 @@
 #include "base/server_address.h"
 #include "client/agent/sensors/sensor_selection.h"
 #include "client/cli/cap_units.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
+#include "proto/retry_delay.h"
 #include "server/agent_version.h"
 #include "server/config_file.h"
 #include "server/follow_place.h"
@@ -46,8 +52,9 @@ enum class HostileWordsKind : std::uint8_t {
   kNames,
   kAuthorization,
   kUrl,
+  kRetry,  // a colon in seeds
 };
-inline constexpr std::uint8_t kHostileWordsKinds = 10;
+inline constexpr std::uint8_t kHostileWordsKinds = 11;
 
 inline void CheckRefusal(const absl::Status& status) {
   STEPWELL_CHECK(absl::IsInvalidArgument(status));
@@ -306,10 +313,44 @@ inline void ReadHostileUrl(std::string_view text) {
   STEPWELL_CHECK(made->begin()->first == name && made->begin()->second == value);
 }
 
+// What a master, or whoever answers in its place, says of when to come again: any bytes as all details, as those of
+// the right kind, and as numbers of any size in a whole answer.
+inline void ReadHostileRetry(HostileBytes& input) {
+  // A caller bounds it, whatever it is: no time is taken for none.
+  const auto bounded = [](absl::Duration wait) {
+    return std::clamp(wait, absl::ZeroDuration(), absl::Minutes(1));
+  };
+  // protobuf tells of each text that is no UTF-8, on stderr.
+  static const auto told = google::protobuf::SetLogHandler(nullptr);
+  (void)told;
+  const std::string bytes(input.rest());
+  google::rpc::Status status;
+  if (const auto wait = RetryDelayIn(bytes)) {
+    STEPWELL_CHECK(status.ParseFromString(bytes) && status.details_size() > 0);
+    STEPWELL_CHECK(bounded(*wait) >= absl::ZeroDuration() && bounded(*wait) <= absl::Minutes(1));
+  }
+  google::rpc::RetryInfo retry;
+  status.Clear();
+  google::protobuf::Any& any = *status.add_details();
+  any.set_type_url("type.googleapis.com/google.rpc.RetryInfo");
+  any.set_value(bytes);
+  STEPWELL_CHECK(RetryDelayIn(status.SerializeAsString()).has_value() ==
+                 retry.ParseFromString(bytes));
+  const auto seconds = input.Take<std::int64_t>();
+  const auto nanos = input.Take<std::int32_t>();
+  retry.Clear();
+  retry.mutable_retry_delay()->set_seconds(seconds);
+  retry.mutable_retry_delay()->set_nanos(nanos);
+  status.add_details()->PackFrom(retry);
+  status.mutable_details()->SwapElements(0, 1);
+  STEPWELL_CHECK(RetryDelayIn(status.SerializeAsString()) ==
+                 absl::Seconds(seconds) + absl::Nanoseconds(nanos));
+}
+
 inline void ReadHostileWords(std::string_view bytes) {
   HostileBytes input(bytes);
   switch (HostileWordsKind{
-      static_cast<std::uint8_t>((input.Take<std::uint8_t>() + 2) % kHostileWordsKinds)}) {
+      static_cast<std::uint8_t>((input.Take<std::uint8_t>() + 7) % kHostileWordsKinds)}) {
     case HostileWordsKind::kText:
       return ReadHostileText(input.rest());
     case HostileWordsKind::kToken:
@@ -330,6 +371,8 @@ inline void ReadHostileWords(std::string_view bytes) {
       return ReadHostileAuthorization(input.rest());
     case HostileWordsKind::kUrl:
       return ReadHostileUrl(input.rest());
+    case HostileWordsKind::kRetry:
+      return ReadHostileRetry(input);
   }
 }
 

@@ -160,6 +160,12 @@ def chunk() -> None:
     seed("chunk", "journal", b"\5" + b"\2" + varint(7) + b"\0\1" + varint(zigzag(9)) + varint(5) + b"\0")
     targets = varint(2) + varint(1) + varint(2) + varint(11) + b"\1" + varint(12) + b"\1"
     old = field(1, table(1, [10], [doubles(1, [1, 2]), doubles(2, [3, 4])]))
+    ranges = [b"\2" + varint(7) + b"\0\1" + varint(zigzag(9)) + varint(5) + b"\0", b"", b"any"]
+    seed("chunk", "row", b"\10\3" + b"".join(text(each) for each in ranges))
+    seed("chunk", "row_none", b"\10\0")
+    seed("chunk", "row_too_few", b"\10\3" + text(ranges[0]))
+    seed("chunk", "row_cut", b"\10\1" + text(b"any more")[:-2])
+    seed("chunk", "row_long", b"\10\1\xff\xff\xff\xffany")
     seed("chunk", "old_body", b"\7" + bytes([len(targets)]) + targets + old)
 
 
@@ -199,7 +205,9 @@ def words() -> None:
         "names_viewer": b"7https://ui.perfetto.dev/x", "names_groups": b"7cpu,gpu", "names_interval": b"7250ms",
         "names_gzip": b"7gzip;q=0.5, *;q=0", "bearer": b"8Bearer stepwell_admin_0123456789abcdef",
         "basic": b"8Basic YW55OnRva2Vu", "token_plain": b"8stepwell_admin_0123", "url": b"9http://host:80/a?b=c&d=%20",
-        "url_bad": b"9/a?b=%2",
+        "url_bad": b"9/a?b=%2", "retry": b":" + field(3, field(1, b"type.googleapis.com/google.rpc.RetryInfo") + field(
+            2, field(1, field(1, 5) + field(2, 250_000_000)))), "retry_none": b":", "retry_info": b":" + field(1, field(1, 7)),
+        "retry_far": b":" + struct.pack("<qi", 2**63 - 1, 2**31 - 1), "retry_below": b":" + struct.pack("<qi", -2**63, -1),
     }
     for name_of, data in seeds.items():
         seed("words", name_of, data)
@@ -233,6 +241,20 @@ def kernel() -> None:
     seed("kernel", "swap_more_free", part("c", "MemTotal: 1 kB\nSwapTotal: 1 kB\nSwapFree: 2 kB\n"))
     seed("kernel", "load_below", part("b", "-1 nan 1e999 1/2 3\n"))
     seed("kernel", "group_of_no_path", part("i", "0::\n"))
+    def amd(revision: int, words: dict[int, int], size: int = 480) -> bytes:
+        table = bytearray(b"\xff" * size)
+        table[:4] = bytes([size & 0xFF, size >> 8, 1, revision])
+        for at, word in words.items():
+            struct.pack_into("<Q", table, at, word)
+        return b"B" + struct.pack("<H", size) + bytes(table)
+
+    cycles = {424 + 8 * i: 1000 * (i == 0) for i in range(6)}
+    seed("kernel", "amd_throttlers", amd(3, {112: 1 << 44 | 1}))
+    seed("kernel", "amd_links", amd(5, {184: 7, 248: 9, 304: 2**64 - 2}))
+    seed("kernel", "amd_cycles", amd(6, cycles) + amd(6, cycles | {424: 2000, 440: 30}) + amd(6, cycles | {424: 2001, 440: 900}))
+    seed("kernel", "amd_cycles_far", amd(6, cycles) + amd(6, cycles | {424: 2**64 - 2, 448: 2**63}))
+    seed("kernel", "amd_cut", b"B\3\0\0\0\1" + b"B\4\0\0\0\1\7" + b"B\0\0")
+    seed("kernel", "amd_processor", b"B\4\0\0\0\2\1")
     seed("kernel", "disks", part("d", "8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n"))
 
 
