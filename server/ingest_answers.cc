@@ -105,6 +105,8 @@ Complaint OpenComplaint(const absl::Status& status, const OpenWriterRequest& req
       return Plain(status, "OPEN_REFUSED");
     case absl::StatusCode::kResourceExhausted:
       return Plain(status, "WRITER_LIMIT");
+    case absl::StatusCode::kPermissionDenied:
+      return Plain(status, "GRANT_MISSING");
     case absl::StatusCode::kFailedPrecondition:
       return Plain(status, ReasonOf(status, "OPEN_REFUSED").c_str());
     case absl::StatusCode::kAborted:

@@ -109,6 +109,7 @@ void IngestStream::HandleOpen(const pb::Open& open) {
                        false);
   }
   request.owner_epoch = epoch_;
+  request.trials = IngestibleTrials(caller);
   const auto opened = context_.store.OpenWriter(request);
   if (!opened.ok()) {
     if (opened.status().code() == absl::StatusCode::kAborted) context_.state.ReportLost(epoch_);

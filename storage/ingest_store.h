@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "storage/model.h"
+#include "storage/trial_filter.h"
 
 namespace stepwell {
 
@@ -41,6 +42,9 @@ struct OpenWriterRequest {
   std::string agent_version;
   std::uint64_t last_generation = 0;
   std::int64_t owner_epoch = 0;
+  // To which the caller may add: kPermissionDenied where this is none of them, also where it would be made. None by
+  // default.
+  TrialFilter trials = ProjectFilter(std::vector<std::string>());
 };
 
 struct OpenedWriter {

@@ -56,6 +56,14 @@ absl::Status CheckOpenTrial(const TrialSelector& asked, TrialId trial_id, TrialS
                    "name, or take it out of the archive first"));
 }
 
+absl::Status NotLetThrough(const TrialSelector& asked) {
+  const std::string name = asked.trial_id != 0 ? absl::StrCat("trial ", asked.trial_id)
+                                               : absl::StrCat("trial '", asked.external_id,
+                                                              "' of project '", asked.project, "'");
+  return absl::PermissionDeniedError(
+      absl::StrCat(name, " is none of those to which the token may add"));
+}
+
 bool JoinsNewestAttempt(const OpenWriterRequest& request) {
   return request.attempt_key.empty() && request.is_sampler;
 }

@@ -25,6 +25,9 @@ struct TrialShelf {
 // TRIAL_ARCHIVED or TRIAL_DELETED.
 absl::Status CheckOpenTrial(const TrialSelector& asked, TrialId trial_id, TrialShelf shelf);
 
+// kPermissionDenied, in the same words whether there is such a trial or not.
+absl::Status NotLetThrough(const TrialSelector& asked);
+
 // The key under which the attempt is looked up; empty = the sampler's way, see JoinsNewestAttempt.
 std::string AttemptKeyOf(const OpenWriterRequest& request);
 // A sampler without a key joins the newest attempt, or makes attempt 1 with the key "".

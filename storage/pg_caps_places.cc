@@ -10,6 +10,7 @@
 #include "storage/pg_array.h"
 #include "storage/pg_caps_sql.h"
 #include "storage/pg_sql.h"
+#include "storage/pg_trial_filter.h"
 #include "storage/token_store.h"
 
 namespace stepwell {
@@ -102,10 +103,7 @@ absl::Status EnsureClasses(PgConnection& connection, const std::vector<KeepAges>
 
 absl::StatusOr<FoundTrial> FindTrialOf(PgConnection& connection, const TrialSelector& selector,
                                        const TrialFilter& trials) {
-  const ProjectFilter& projects = trials.projects();
-  std::vector<PgParam> params = {!projects.is_all(), PgArray(projects.named()),
-                                 PgArray(trials.trial_ids()), PgArray(trials.name_projects()),
-                                 PgArray(trials.external_ids())};
+  std::vector<PgParam> params = PgTrialFilter(trials);
   const bool by_number = selector.trial_id != 0;
   if (by_number) {
     params.emplace_back(selector.trial_id);

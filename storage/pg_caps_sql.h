@@ -2,6 +2,8 @@
 // after masters and trials.
 #pragma once
 
+#include "storage/pg_trial_filter.h"
+
 namespace stepwell::sql {
 
 // Columns of caps as CapsAt reads them, after place and place_id.
@@ -79,9 +81,8 @@ set raw_age = excluded.raw_age, rollup_age = excluded.rollup_age)";
   "select t.trial_id, t.archived, t.deleted_time is not null, t.project_id, p.name, " \
   "  coalesce(t.external_id, '') "                                                    \
   "from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id "   \
-  "where (not $1 or p.name = any($2) or t.trial_id = any($3) "                        \
-  "       or (p.name, t.external_id) in (select * from unnest($4::text[], $5::text[]))) and "
-// $1 whether it has to lie in one of the projects $2, or be one of $3 or of the names $4, $5.
+  "where " STEPWELL_TRIAL_LET_THROUGH " and "
+// $1 to $5 say which trials may be found.
 inline constexpr char kFindTrialToCapById[] = STEPWELL_TRIAL_TO_CHANGE "t.trial_id = $6";
 inline constexpr char kFindTrialToCapByName[] =
     STEPWELL_TRIAL_TO_CHANGE "p.name = $6 and t.external_id = $7";

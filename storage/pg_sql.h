@@ -7,6 +7,7 @@
 #pragma once
 
 #include "storage/pg_profiling.h"
+#include "storage/pg_trial_filter.h"
 
 namespace stepwell::sql {
 
@@ -156,15 +157,15 @@ inline constexpr char kReadIncarnation[] = "select incarnation from stepwell.dat
 
 // --- trials, attempts, writers ---
 
+#define STEPWELL_TRIAL_TO_OPEN                                                      \
+  "select t.trial_id, t.owner_epoch, t.attempt_count, t.writer_count, t.archived, " \
+  "t.deleted_time is not null, coalesce(" STEPWELL_TRIAL_LET_THROUGH                \
+  ", false), " STEPWELL_TRIAL_PROFILING                                             \
+  " from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id where "
 inline constexpr char kFindTrialById[] =
-    "select t.trial_id, t.owner_epoch, t.attempt_count, t.writer_count, t.archived, "
-    "t.deleted_time is not null, " STEPWELL_TRIAL_PROFILING
-    " from stepwell.trials t where t.trial_id = $1 for no key update";
+    STEPWELL_TRIAL_TO_OPEN "t.trial_id = $6 for no key update of t";
 inline constexpr char kFindTrialByName[] =
-    "select t.trial_id, t.owner_epoch, t.attempt_count, t.writer_count, t.archived, "
-    "t.deleted_time is not null, " STEPWELL_TRIAL_PROFILING
-    R"( from stepwell.trials t join stepwell.projects p on p.project_id = t.project_id
-where p.name = $1 and t.external_id = $2 for no key update of t)";
+    STEPWELL_TRIAL_TO_OPEN "p.name = $6 and t.external_id = $7 for no key update of t";
 inline constexpr char kCreateProject[] =
     "insert into stepwell.projects (name) values ($1) on conflict (name) do nothing";
 inline constexpr char kCreateTrialById[] = R"(

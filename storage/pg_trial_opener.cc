@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/failpoint.h"
@@ -10,6 +11,7 @@
 #include "storage/open_rules.h"
 #include "storage/pg_profiling.h"
 #include "storage/pg_sql.h"
+#include "storage/pg_trial_filter.h"
 #include "storage/series_labels.h"
 
 namespace stepwell {
@@ -60,8 +62,14 @@ class Opening {
 
   absl::StatusOr<PgResult> FindTrial() {
     const TrialSelector& by = request_.trial;
-    if (by.trial_id != 0) return connection_.Exec(sql::kFindTrialById, {by.trial_id});
-    return connection_.Exec(sql::kFindTrialByName, {by.project, by.external_id});
+    std::vector<PgParam> params = PgTrialFilter(request_.trials);
+    if (by.trial_id != 0) {
+      params.emplace_back(by.trial_id);
+      return connection_.Exec(sql::kFindTrialById, params);
+    }
+    params.emplace_back(by.project);
+    params.emplace_back(by.external_id);
+    return connection_.Exec(sql::kFindTrialByName, params);
   }
 
   // Another Open may create the same one meanwhile: then ours does nothing, and finds it.
@@ -88,12 +96,14 @@ class Opening {
       STEPWELL_ASSIGN_OR_RETURN(found, FindTrial());
     }
     if (found.row_count() == 0) return absl::UnavailableError("trial: deleted while it was opened");
+    // In the transaction that made it: what may not be made goes with it.
+    if (!found.Bool(0, 6)) return NotLetThrough(request_.trial);
     trial_ = {.trial_id = TrialId{found.Int64(0, 0)},
               .owner_epoch = found.Int64(0, 1),
               .attempt_count = found.Int32(0, 2),
               .writer_count = found.Int32(0, 3)};
     opened_.trial_id = trial_.trial_id;
-    opened_.profiling = ProfilingAt(found, 0, 6);
+    opened_.profiling = ProfilingAt(found, 0, 7);
     return CheckOpenTrial(request_.trial, trial_.trial_id,
                           {.archived = found.Bool(0, 4), .deleted = found.Bool(0, 5)});
   }

@@ -5,6 +5,8 @@
 //   store.Begin(epoch, selector, TrialFilter({"vision"}, {{"speech", "run-7"}}, {7}), header);
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -36,6 +38,17 @@ class TrialFilter {
   // Side by side, one of each for a trial's name.
   const std::vector<std::string>& name_projects() const { return name_projects_; }
   const std::vector<std::string>& external_ids() const { return external_ids_; }
+  // A trial without a name has an empty `external_id`, and none of the names.
+  bool LetsThrough(std::int64_t trial_id, const std::string& project,
+                   const std::string& external_id) const {
+    if (projects_.LetsThrough(project)) return true;
+    if (std::find(trial_ids_.begin(), trial_ids_.end(), trial_id) != trial_ids_.end()) return true;
+    if (external_id.empty()) return false;
+    for (std::size_t i = 0; i < external_ids_.size(); ++i) {
+      if (name_projects_[i] == project && external_ids_[i] == external_id) return true;
+    }
+    return false;
+  }
   bool operator==(const TrialFilter&) const = default;
 
  private:

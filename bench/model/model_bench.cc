@@ -201,6 +201,7 @@ class Bench {
   void Open(bool is_rank) {
     const auto index = static_cast<int>(writers_.size());
     OpenWriterRequest request;
+    request.trials = kAllProjects;
     request.trial.external_id = "model";
     request.writer = Uuid::Random();
     request.attempt_key = "job";

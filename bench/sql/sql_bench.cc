@@ -108,6 +108,7 @@ class Bench {
   void FillWriter(int index, int hours) {
     const bool is_rank = index == bench::kDayMachines;
     OpenWriterRequest request;
+    request.trials = kAllProjects;
     request.trial.external_id = "day";
     request.writer = Uuid::Random();
     request.attempt_key = "job";

@@ -301,6 +301,7 @@ class Bench {
   }
   OpenedWriter OpenWriter(const std::string& trial) {
     OpenWriterRequest request;
+    request.trials = kAllProjects;
     request.trial.external_id = trial;
     request.writer = Uuid::Random();
     request.attempt_key = "job";

@@ -23,6 +23,7 @@ class CapsTrials : public CapsStoreTest {
  protected:
   absl::Status Open(const std::string& name) {
     OpenWriterRequest request;
+    request.trials = kAllProjects;
     request.trial.external_id = name;
     request.writer = Uuid::Random();
     request.owner_epoch = kEpoch;

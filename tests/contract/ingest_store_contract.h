@@ -42,6 +42,7 @@ class IngestStoreContract : public ::testing::TestWithParam<StoreKind> {
 
   static OpenWriterRequest Request(const std::string& trial, Uuid writer = Uuid::Random()) {
     OpenWriterRequest request;
+    request.trials = kAllProjects;
     request.trial.external_id = trial;
     request.writer = writer;
     request.attempt_key = "job";

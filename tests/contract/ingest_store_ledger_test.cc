@@ -99,6 +99,63 @@ TEST_P(IngestStoreContract, NumbersTrialsByIdAndByName) {
   EXPECT_EQ(store().OpenWriter(by_id).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST_P(IngestStoreContract, LetsOnlyThoseThroughToWhichTheCallerMayAdd) {
+  const ProjectFilter nowhere = std::vector<std::string>();
+  OpenWriterRequest request = Request("run-7");
+  request.trial.project = "speech";
+  const auto denied = [&](const TrialFilter& trials) {
+    request.trials = trials;
+    request.writer = Uuid::Random();
+    request.attempt_key = absl::StrCat("of ", request.writer.ToText());
+    return store().OpenWriter(request).status();
+  };
+  const std::vector<TrialFilter> others = {
+      nowhere,
+      ProjectFilter(std::vector<std::string>{"vision"}),
+      TrialFilter(nowhere, {{"vision", "run-7"}, {"speech", "run-8"}}, {}),
+      TrialFilter(nowhere, {}, {7}),
+      OpenWriterRequest().trials,
+  };
+  std::string words;
+  for (const TrialFilter& trials : others) {
+    const absl::Status status = denied(trials);
+    EXPECT_EQ(status.code(), absl::StatusCode::kPermissionDenied) << status;
+    words = std::string(status.message());
+  }
+  request.trials = TrialFilter(nowhere, {{"speech", "run-7"}}, {});
+  const OpenedWriter made = Open(request);
+  EXPECT_EQ(made.writer_no, WriterNo{1});
+  EXPECT_EQ(made.attempt, 1);
+  for (const TrialFilter& trials : others) EXPECT_EQ(denied(trials).message(), words);
+  for (const TrialFilter& trials :
+       {TrialFilter(ProjectFilter(std::vector<std::string>{"speech"})),
+        TrialFilter(nowhere, {}, {Value(made.trial_id)}), TrialFilter(kAllProjects)}) {
+    request.trials = trials;
+    EXPECT_EQ(Open(request).trial_id, made.trial_id);
+  }
+  // Its number is another word for its name.
+  request.trial = {.trial_id = Value(made.trial_id)};
+  EXPECT_EQ(denied(others[2]).code(), absl::StatusCode::kPermissionDenied);
+  request.trials = TrialFilter(nowhere, {{"speech", "run-7"}}, {});
+  EXPECT_EQ(Open(request).trial_id, made.trial_id);
+}
+
+TEST_P(IngestStoreContract, MakesATrialByItsNumberWhereTheCallerMayAddToTheDefaultProject) {
+  const ProjectFilter nowhere = std::vector<std::string>();
+  OpenWriterRequest request = Request("");
+  request.trial.trial_id = 7;
+  for (const TrialFilter& trials : {TrialFilter(ProjectFilter(std::vector<std::string>{"vision"})),
+                                    TrialFilter(nowhere, {{"default", ""}}, {8})}) {
+    request.trials = trials;
+    EXPECT_EQ(store().OpenWriter(request).status().code(), absl::StatusCode::kPermissionDenied);
+  }
+  request.trials = TrialFilter(nowhere, {}, {7});
+  EXPECT_EQ(Open(request).writer_no, WriterNo{1});
+  request.trial.trial_id = 9;
+  request.trials = ProjectFilter(std::vector<std::string>{"default"});
+  EXPECT_EQ(Open(request).trial_id, TrialId{9});
+}
+
 TEST_P(IngestStoreContract, RefusesATrialThatIsNotNamed) {
   OpenWriterRequest request = Request("");
   EXPECT_EQ(store().OpenWriter(request).status().code(), absl::StatusCode::kInvalidArgument);

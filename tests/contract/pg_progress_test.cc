@@ -13,7 +13,6 @@
 #include "storage/pg_progress.h"
 #include "tests/contract/pg_store_test.h"
 #include "tests/support/codec_vectors.h"
-#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -28,6 +27,7 @@ class PgProgressTest : public PgStoreTest {
   OpenedWriter OpenAs(const Uuid& writer, const std::string& trial = "t",
                       std::int64_t owner_epoch = kEpoch) {
     OpenWriterRequest request;
+    request.trials = kAllProjects;
     request.trial.external_id = trial;
     request.writer = writer;
     request.attempt_key = "job";

@@ -44,6 +44,7 @@ class StoreTest : public ::testing::Test {
   }
   OpenedWriter OpenWriter(const std::string& trial, std::int64_t owner_epoch = kEpoch) {
     OpenWriterRequest request;
+    request.trials = kAllProjects;
     request.trial.external_id = trial;
     request.writer = Uuid::Random();
     request.attempt_key = "job";

@@ -122,6 +122,21 @@ FakeIngestStore::Trial* FakeIngestStore::FindOrCreateTrialLocked(const OpenWrite
   return &trial->second;
 }
 
+bool FakeIngestStore::LetsThroughLocked(const OpenWriterRequest& request) const {
+  const TrialSelector& by = request.trial;
+  if (by.trial_id == 0) {
+    const auto named = trial_names_.find({by.project, by.external_id});
+    const std::int64_t trial_id = named == trial_names_.end() ? 0 : Value(named->second);
+    return request.trials.LetsThrough(trial_id, by.project, by.external_id);
+  }
+  for (const auto& [name, trial_id] : trial_names_) {
+    if (Value(trial_id) != by.trial_id) continue;
+    return request.trials.LetsThrough(by.trial_id, name.first, name.second);
+  }
+  // Where a trial without a name is made.
+  return request.trials.LetsThrough(by.trial_id, "default", "");
+}
+
 std::int32_t FakeIngestStore::AttemptLocked(Trial& trial, const OpenWriterRequest& request) {
   std::vector<std::string>& keys = trial.attempt_keys;
   if (JoinsNewestAttempt(request) && !keys.empty()) return static_cast<std::int32_t>(keys.size());
@@ -140,6 +155,7 @@ absl::StatusOr<OpenedWriter> FakeIngestStore::OpenWriter(const OpenWriterRequest
     return NotOwner(request.owner_epoch);
   }
   OpenedWriter opened;
+  if (!LetsThroughLocked(request)) return NotLetThrough(request.trial);
   Trial* trial = FindOrCreateTrialLocked(request, opened.trial_id);
   if (trial == nullptr) return NoTrial(opened.trial_id);
   if (trial->owner_epoch > request.owner_epoch) return NotOwner(request.owner_epoch);

@@ -88,6 +88,7 @@ class FakeIngestStore final : public IngestStore {
   void ActBeforeCommit() ABSL_LOCKS_EXCLUDED(mu_);
   Trial* FindOrCreateTrialLocked(const OpenWriterRequest& request, TrialId& trial_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool LetsThroughLocked(const OpenWriterRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::int32_t AttemptLocked(Trial& trial, const OpenWriterRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   AdvanceResult AdvanceLocked(const WriterAdvance& advance) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -74,6 +74,7 @@ class QueryReadsTest : public ::testing::Test {
   Feed OpenWriter(const std::string& attempt_key, bool is_sampler = false, std::int32_t rank = 0,
                   std::int32_t world_size = 0) {
     OpenWriterRequest request;
+    request.trials = kAllProjects;
     request.trial.external_id = external_id_;
     request.writer = Uuid::Random();
     request.attempt_key = attempt_key;

@@ -63,6 +63,7 @@ TEST_F(IngestStreamRefusedTest, OneThatACommitFoundFencedIsToldWhy) {
 
 TEST_F(IngestStreamRefusedTest, ATokenThatEndsWhileItsWriterOpensEndsWithIt) {
   const auto caller = std::make_shared<TokenHolder>();
+  caller->grants = Grants::Admin();
   IngestContext context = context_;
   // What looks for its writers meanwhile has not found this one.
   context.window_over = [&](TrialId) { return caller->has_ended = true; };
@@ -70,6 +71,17 @@ TEST_F(IngestStreamRefusedTest, ATokenThatEndsWhileItsWriterOpensEndsWithIt) {
       context, [] {}, caller);
   stream->Handle(Open(writer_));
   EXPECT_EQ(stream->end_status().code(), absl::StatusCode::kUnauthenticated);
+  stream->Finish();
+}
+
+// No access control stands before the store here: it finds by itself that the trial is none of the token's.
+TEST_F(IngestStreamRefusedTest, TheStoreIsToldToWhichTrialsTheTokenMayAdd) {
+  const auto caller = std::make_shared<TokenHolder>();
+  caller->grants = *Grants::Parse({"write:another", "ingest:id:77"});
+  const auto stream = *IngestStream::Create(
+      context_, [] {}, caller);
+  stream->Handle(Open(writer_));
+  EXPECT_EQ(OneRefused(*stream).reason(), "GRANT_MISSING");
   stream->Finish();
 }
 

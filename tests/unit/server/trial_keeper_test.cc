@@ -36,6 +36,7 @@ class TrialKeeperTest : public ::testing::Test {
 
   OpenedWriter Open(const Uuid& writer) {
     OpenWriterRequest request;
+    request.trials = kAllProjects;
     request.trial.external_id = "trial";
     request.attempt_key = "start-1";
     request.writer = writer;
