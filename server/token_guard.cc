@@ -250,7 +250,7 @@ absl::StatusOr<Caller> TokenGuard::IdentifyToken(const std::string& token) {
 }
 
 void TokenGuard::Take(Stored stored) {
-  if (admin_ == nullptr || admin_->digest != stored.digest) {
+  if (admin_ == nullptr || !IsSameDigest(admin_->digest, stored.digest)) {
     if (admin_ != nullptr) {
       End(*admin_);
       ended_.Note(kAdminId, admin_->digest);
@@ -303,7 +303,7 @@ void TokenGuard::Learn(const std::vector<TokenRecord>& living, absl::Duration as
   for (const auto& [id, holder] : holders_) {
     const auto same = holders.find(id);
     const bool goes_on = same != holders.end() && !holder->has_ended &&
-                         same->second->digest == holder->digest &&
+                         IsSameDigest(same->second->digest, holder->digest) &&
                          same->second->certificate == holder->certificate &&
                          same->second->grants.texts() == holder->grants.texts() &&
                          same->second->expires_time_us == holder->expires_time_us;

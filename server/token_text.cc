@@ -1,5 +1,7 @@
 #include "server/token_text.h"
 
+#include <openssl/crypto.h>
+
 #include <algorithm>
 #include <random>
 
@@ -89,11 +91,7 @@ std::string TokenDigest(std::string_view text) {
 }
 
 bool IsSameDigest(std::string_view a, std::string_view b) {
-  unsigned char differs = a.size() == b.size() ? 0 : 1;
-  for (std::size_t at = 0; at < a.size() && at < b.size(); ++at) {
-    differs = static_cast<unsigned char>(differs | (a[at] ^ b[at]));
-  }
-  return differs == 0;
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace stepwell

@@ -39,7 +39,7 @@ std::string ShownToken(std::string_view authorization);
 std::string HeaderOf(std::string_view token);
 
 std::string TokenDigest(std::string_view text);
-// Takes as long wherever they differ.
+// Takes as long wherever they differ; where one is longer, which is no secret, no time.
 bool IsSameDigest(std::string_view a, std::string_view b);
 
 }  // namespace stepwell
