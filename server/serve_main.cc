@@ -53,10 +53,10 @@ void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 * kMiB);
 }
 
-// PostgreSQL's processes are its own.
+// PostgreSQL's processes are its own. A token's file needs no look: without a TLS key it is refused before it is read.
 void KeepSecrets(const ServeOptions& options) {
-  const bool has_secret = !options.token_file.empty() || !options.tls_key.empty() ||
-                          ShownUrl(options.database_url) != options.database_url;
+  const bool has_secret =
+      !options.tls_key.empty() || ShownUrl(options.database_url) != options.database_url;
   if (has_secret) KeepMemoryPrivate();
 }
 

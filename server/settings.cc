@@ -114,7 +114,9 @@ const std::vector<Setting>& Settings() {
            "directory of the private PostgreSQL; empty = /var/lib/stepwell for root, else"
            " $XDG_DATA_HOME/stepwell"),
       Text("database-url", &O::database_url, "",
-           "use this PostgreSQL instead of a private one: postgresql://user@host/database"),
+           "use this PostgreSQL instead of a private one: postgresql://user@host/database; with a"
+           " password, by STEPWELL_DATABASE_URL or in the file of --config: ps shows that of a flag"
+           " to everybody for some milliseconds, until the master overwrites it"),
       Text("grpc-listen", &O::grpc_listen, "127.0.0.1:7817",
            "HOST:PORT for gRPC, port 0 = any free one"),
       Text("http-listen", &O::http_listen, "127.0.0.1:7818",

@@ -68,8 +68,9 @@ cxxopts::Options Flags() {
       ("attempt-key", "which start of the trial; default: its newest",
        cxxopts::value<std::string>())  //
       ("token",
-       "deprecated, for others of the machine see it in ps: STEPWELL_TOKEN instead; token of the "
-       "sampler, where it is not the agent's own",
+       "deprecated, for others of the machine see it in ps until the agent overwrites it, some "
+       "milliseconds: STEPWELL_TOKEN instead, which they never see; token of the sampler, where it "
+       "is not the agent's own",
        cxxopts::value<std::string>())  //
       ("tls-ca",
        "PEM file with the CAs that sign masters' certificates: all connections are TLS then (or "
