@@ -53,9 +53,9 @@ class TlsTest : public SpineTest {
   }
   void WriteServer(const TlsPair& pair) const { WritePair("server", pair); }
 
-  void StartTlsMaster() {
+  void StartTlsMaster(const std::string& client_ca = "ca.pem") {
     StartMaster({"--tls-cert", scratch_ / "server.pem", "--tls-key", scratch_ / "server.key",
-                 "--tls-client-ca", scratch_ / "ca.pem"});
+                 "--tls-client-ca", scratch_ / client_ca});
   }
   std::shared_ptr<grpc::Channel> Channel() const {
     const TlsPair own = Signed(ca_, TlsSide::kClient);
@@ -98,6 +98,19 @@ class TlsTest : public SpineTest {
     Words words = {"/usr/bin/curl", "--silent", "--show-error", "--max-time", "30"};
     words.insert(words.end(), more.begin(), more.end());
     return Run(words);
+  }
+  // How curl ends that asks the HTTP port with the pair of `client`.
+  std::string CurlReady(const std::string& client) {
+    return Curl({"--cacert", scratch_ / "ca.pem", "--cert", scratch_ / (client + ".pem"), "--key",
+                 scratch_ / (client + ".key"), Https("/readyz")});
+  }
+  // Whether the master, asked with the pair of `client`, has the one stream of an agent.
+  bool HasStream(const std::string& client) {
+    Words words = {BuiltProgram("stepwell"), "admin", "status", "--server",
+                   master_->grpc_address()};
+    for (const std::string& word : Own("ca.pem", client)) words.push_back(word);
+    return Run(words) == "exit 0" &&
+           ::testing::Matches(::testing::ContainsRegex("streams open +1\n"))(said_);
   }
   std::string Https(const std::string& path) const {
     return absl::StrCat("https://", master_->http_address(), path);
@@ -195,6 +208,64 @@ TEST_F(TlsTest, RenewedCertificatesCountAndEndNoStream) {
   EXPECT_TRUE(follow.WaitFor("\"values\":[1,2,3]")) << follow.text() << follow.complaint();
   EXPECT_TRUE(follow.running()) << "nor one of the HTTP port";
   context.TryCancel();
+}
+
+TEST_F(TlsTest, AnotherClientCaCountsFromTheNextConnectionAndEndsNoStream) {
+  WritePair("stranger", Signed(other_, TlsSide::kClient));
+  Write("clients.pem", ca_.own().cert_pem);
+  StartTlsMaster("clients.pem");
+  EXPECT_EQ(Trials(Own()), "exit 0") << said_;
+  EXPECT_EQ(CurlReady("client"), "exit 0") << said_;
+  EXPECT_EQ(Trials(Own("ca.pem", "stranger")), "exit 1");
+  EXPECT_NE(CurlReady("stranger"), "exit 0");
+  const auto ingest = v1::IngestService::NewStub(Channel());
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Minutes(5)));
+  const auto stream = ingest->StreamChunks(&context);
+  const Uuid writer = Uuid::Random();
+  v1::StreamChunksResponse answer;
+  ASSERT_TRUE(stream->Write(OpenMessage({.writer = writer, .external_id = "before"})));
+  while (!answer.has_opened()) ASSERT_TRUE(stream->Read(&answer));
+  ASSERT_TRUE(stream->Write(DefinitionMessage(writer, {{}})));
+
+  Write("clients.pem", other_.own().cert_pem);
+  EXPECT_TRUE(
+      Eventually([&] { return Trials(Own("ca.pem", "stranger")) == "exit 0"; }, absl::Seconds(60)))
+      << said_;
+  EXPECT_EQ(Trials(Own()), "exit 1");
+  EXPECT_THAT(said_, HasSubstr("the master does not take the certificate of --tls-cert"));
+  EXPECT_TRUE(Eventually([&] { return CurlReady("stranger") == "exit 0"; }, absl::Seconds(60)))
+      << said_;
+  EXPECT_NE(CurlReady("client"), "exit 0") << said_;
+  ASSERT_TRUE(stream->Write(ChunkMessage(writer, 1, OneColumn(1, NowUs(), 1000, {1, 2, 3}))));
+  while (!answer.has_ack()) ASSERT_TRUE(stream->Read(&answer)) << master_->LogTail();
+  EXPECT_EQ(answer.ack().committed_sequence(), 1u);
+  context.TryCancel();
+}
+
+TEST_F(TlsTest, AnAgentComesBackWithTheCertificateThatItsFilesHaveThen) {
+  WritePair("agent", Signed(ca_, TlsSide::kClient));
+  WritePair("stranger", Signed(other_, TlsSide::kClient));
+  Write("clients.pem", ca_.own().cert_pem);
+  StartTlsMaster("clients.pem");
+  ChildProcess agent;
+  Words words = {
+      BuiltProgram("stepwell"), "agent",   "--server", master_->grpc_address(), "--spool-dir",
+      scratch_ / "spool",       "--trial", "watched"};
+  for (const std::string& word : Own("ca.pem", "agent")) words.push_back(word);
+  agent.Start(words, {}, scratch_ / "agent.log");
+  EXPECT_TRUE(Eventually([&] { return HasStream("client"); }, absl::Seconds(60))) << said_;
+
+  // From here on the pair of before opens nothing.
+  Write("clients.pem", other_.own().cert_pem);
+  EXPECT_EQ(master_->Stop(), "exit 0");
+  ASSERT_TRUE(master_->StartAndWait()) << master_->LogTail();
+  EXPECT_EQ(Trials(Own("ca.pem", "agent")), "exit 1");
+  EXPECT_FALSE(HasStream("stranger")) << said_;
+  WritePair("agent", Signed(other_, TlsSide::kClient));
+  EXPECT_TRUE(Eventually([&] { return HasStream("stranger"); }, absl::Seconds(60))) << said_;
+  agent.Signal(SIGTERM);
+  EXPECT_EQ(agent.Wait(absl::Seconds(60)), "exit 0");
 }
 
 TEST_F(TlsTest, WhatATrialRecordsArrives) {
