@@ -374,7 +374,7 @@ part_tsan() {
 # End-to-end tests once more over masters, agents, commands and trainings that sanitizers watch. The tests themselves, and a
 # master within one of them, are those of the release: what is looked at are processes as people start them. Any report fails.
 # What counts seconds, or has a recorder in Python, is left out.
-processes_suites='SecretsTest.*:ClientSecretsTest.*:RunTest.*:RunTokenTest.*:RunTrainingsTokenTest.*:AgentTokensTest.*:BriefTokensTest.*'
+processes_suites='SecretsTest.*:MasterSecretsTest.*:ClientSecretsTest.*:RunTest.*:RunTokenTest.*:RunTrainingsTokenTest.*:AgentTokensTest.*:BriefTokensTest.*'
 processes_suites+=':LaunchersTokensTest.*:NoTokensTest.*:UploadTest.*:TokenTest.*:IngestTest.*'
 part_processes() {
   local preset reports
