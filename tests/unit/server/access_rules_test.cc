@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_split.h"
 #include "tests/support/every_method.h"
 
 namespace stepwell {
@@ -120,6 +121,34 @@ TEST(AccessRulesTest, FindsAllTrialsOfARequest) {
   flush.set_trial_id(7);
   EXPECT_EQ(TrialIdOf(flush), 7);
   EXPECT_EQ(TrialIdOf(compare), 0);
+}
+
+// Of `type` and of all messages within it: fields one of whose words names a place to read or something to run.
+void AddFieldsThatLead(const google::protobuf::Descriptor& type,
+                       std::set<const google::protobuf::Descriptor*>& seen,
+                       std::set<std::string>& found) {
+  static const std::set<std::string> kWords = {"path",     "url",     "uri",    "file",
+                                               "filename", "command", "script", "code"};
+  if (!seen.insert(&type).second) return;
+  for (int i = 0; i < type.field_count(); ++i) {
+    const auto& field = *type.field(i);
+    for (const absl::string_view word : absl::StrSplit(field.name(), '_')) {
+      if (kWords.count(std::string(word)) > 0) found.insert(field.full_name());
+    }
+    if (field.message_type() != nullptr) AddFieldsThatLead(*field.message_type(), seen, found);
+  }
+}
+
+// Other masters were led to files and programs by such fields (docs/security.md, "The attacker's script").
+TEST(AccessRulesTest, NoRequestHasAFieldForAPathAUrlOrCode) {
+  std::set<const google::protobuf::Descriptor*> seen;
+  std::set<std::string> found;
+  for (const auto* method : EveryMethod()) AddFieldsThatLead(*method->input_type(), seen, found);
+  EXPECT_THAT(found, ElementsAre());
+  EXPECT_EQ(seen.count(v1::Open::descriptor()), 1u) << "those within them are looked at, too";
+  // An answer's status.
+  AddFieldsThatLead(*v1::StreamChunksResponse::descriptor(), seen, found);
+  EXPECT_THAT(found, ElementsAre("stepwell.v1.Refused.code"));
 }
 
 }  // namespace
