@@ -39,17 +39,23 @@ grpc::Status NoTrial(const absl::Status& status) {
 
 grpc::Status AdminService::Flush(grpc::ServerContext* call, const pb::FlushRequest* request,
                                  pb::FlushResponse* response) {
-  if (const GrpcEntry entry = EnterCall(parts_.access, *call, *request); !entry.ok()) {
-    return entry.status;
-  }
+  const GrpcEntry entry = EnterCall(parts_.access, *call, *request);
+  if (!entry.ok()) return entry.status;
   if (request->trial_id() < 0) {
     return GrpcError(Invalid("TRIAL_ID", absl::StrCat("trial_id is ", request->trial_id(),
                                                       ", allowed are 0 (all) and above")));
   }
   if (const absl::Status ready = CheckRecovered(parts_.state); !ready.ok()) return GrpcError(ready);
-  std::optional<TrialId> trial_id;
-  if (request->trial_id() != 0) trial_id = static_cast<TrialId>(request->trial_id());
   const SteadyTime deadline = std::min(CallDeadline(*call), SteadyTime::Now() + kFlushWaitMax);
+  std::optional<TrialId> trial_id;
+  if (request->trial_id() != 0) {
+    // A fold asks nobody whose trial it is.
+    const auto found = parts_.read_store.FindTrial({.trial_id = request->trial_id()},
+                                                   ReadableProjects(entry.caller), deadline);
+    if (absl::IsNotFound(found.status())) return NoTrial(found.status());
+    if (!found.ok()) return GrpcError(found.status());
+    trial_id = *found;
+  }
   const auto folded = parts_.fold_loop.FoldNow(trial_id, deadline);
   if (!folded.ok()) return GrpcError(folded.status());
   response->set_sample_count(folded->sample_count);

@@ -151,7 +151,7 @@ absl::StatusOr<FoundPlace> FindPlace(PgConnection& connection, const CapsTarget&
   return found;
 }
 
-CapsReport ReportOf(const Places& places, const FoundPlace& found, const ProjectFilter& projects) {
+CapsReport ReportOf(const Places& places, const FoundPlace& found) {
   const CapsPlace& asked = found.place;
   CapsReport report;
   report.place = asked;
@@ -166,9 +166,7 @@ CapsReport ReportOf(const Places& places, const FoundPlace& found, const Project
         DecidesOver(each.place, found.project_id, found.trial_id, asked.metric_group);
     const bool below =
         DecidesOver(asked, ProjectOf(places, each.place), trial, each.place.metric_group);
-    const bool is_told =
-        each.place.owner == CapsOwner::kAll || projects.LetsThrough(each.place.project);
-    if ((decides || below) && is_told && report.places.size() < kPlacesListedMax) {
+    if ((decides || below) && report.places.size() < kPlacesListedMax) {
       report.places.push_back(each);
     }
   }
@@ -187,7 +185,8 @@ absl::Status SetPlace(PgConnection& connection, const CapsTarget& target,
   }
   STEPWELL_ASSIGN_OR_RETURN(const FoundPlace found, FindPlace(connection, target, projects));
   STEPWELL_RETURN_IF_ERROR(connection.Exec(sql::kLockCaps).status());
-  STEPWELL_ASSIGN_OR_RETURN(Places places, ReadPlaces(connection));
+  // How many there are, and of which ages, is bounded for all together.
+  STEPWELL_ASSIGN_OR_RETURN(Places places, ReadPlaces(connection, kAllProjects));
   Caps* stored = FindSet(places.placed, found.place);
   if (stored == nullptr) {
     stored = &places.placed.emplace_back(PlacedCaps{.place = found.place}).caps;

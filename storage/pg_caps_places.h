@@ -37,8 +37,8 @@ struct FoundPlace {
 absl::StatusOr<FoundPlace> FindPlace(PgConnection& connection, const CapsTarget& target,
                                      const ProjectFilter& projects);
 
-// `projects` as CapsStore::Get.
-CapsReport ReportOf(const Places& places, const FoundPlace& found, const ProjectFilter& projects);
+// Of the places that were read: whoever is told of some projects alone reads no others.
+CapsReport ReportOf(const Places& places, const FoundPlace& found);
 
 // Inside a transaction that nobody else changes caps in. Creates the project where there is none; kNotFound for one that is
 // none of `projects`.

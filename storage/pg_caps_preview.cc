@@ -111,7 +111,7 @@ absl::StatusOr<CapRemovals> PreviewCaps(PgConnection& connection, const PreviewR
   if (request.target) {
     STEPWELL_ASSIGN_OR_RETURN(place, FindPlace(connection, *request.target, projects));
   }
-  STEPWELL_ASSIGN_OR_RETURN(Places places, ReadPlaces(connection));
+  STEPWELL_ASSIGN_OR_RETURN(Places places, ReadPlaces(connection, projects));
   if (changes) {
     STEPWELL_RETURN_IF_ERROR(
         SetAt(place.place, request.caps.value_or(Caps{}), request.clear, places.placed));

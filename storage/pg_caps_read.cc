@@ -77,8 +77,10 @@ absl::StatusOr<bool> HoldKeepPlan(PgConnection& connection, const KeepPlan& plan
   return ClassesIn(rows) == held;
 }
 
-absl::StatusOr<Places> ReadPlaces(PgConnection& connection) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult rows, connection.Exec(sql::kReadPlaces));
+absl::StatusOr<Places> ReadPlaces(PgConnection& connection, const ProjectFilter& projects) {
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult rows,
+      connection.Exec(sql::kReadPlaces, {!projects.is_all(), PgArray(projects.named())}));
   Places places;
   for (int row = 0; row < rows.row_count(); ++row) {
     PlacedCaps& placed = places.placed.emplace_back(CapsAt(rows, row));

@@ -11,6 +11,7 @@
 #include "base/ids.h"
 #include "storage/keep_plan.h"
 #include "storage/pg_connection.h"
+#include "storage/project_filter.h"
 
 namespace stepwell {
 
@@ -40,6 +41,7 @@ struct Places {
   // Trial and project of each trial that a place names, ascending.
   std::vector<std::pair<std::int64_t, std::int64_t>> trial_projects = {};
 };
-absl::StatusOr<Places> ReadPlaces(PgConnection& connection);
+// Those for all trials, and of `projects` alone: what is told to somebody decides over no others.
+absl::StatusOr<Places> ReadPlaces(PgConnection& connection, const ProjectFilter& projects);
 
 }  // namespace stepwell

@@ -29,13 +29,15 @@ inline constexpr char kReadKeepClasses[] = STEPWELL_KEEP_CLASSES "order by keep_
 inline constexpr char kHoldKeepClasses[] =
     STEPWELL_KEEP_CLASSES "where keep_class = any($1) order by keep_class for key share";
 
-// All of them, with the names of their owners; widest first.
+// With the names of their owners, widest first: what is set for all trials, and where $1 of projects and trials of the
+// projects $2 alone.
 inline constexpr char kReadPlaces[] = "select " STEPWELL_CAPS_COLUMNS R"(,
   coalesce(p.name, ''), coalesce(t.external_id, ''), coalesce(t.project_id, 0)
 from stepwell.caps c
 left join stepwell.trials t on c.place = 2 and t.trial_id = c.place_id
 left join stepwell.projects p
   on p.project_id = coalesce(t.project_id, case when c.place = 1 then c.place_id end)
+where c.place = 0 or not $1 or p.name = any($2)
 order by c.place + case when c.metric_group = '' then 0 else 3 end, c.place_id, c.metric_group)";
 
 // Writers of caps take turns; readers go on.

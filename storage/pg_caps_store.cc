@@ -52,8 +52,8 @@ absl::StatusOr<CapsReport> PgCapsStore::Get(const CapsTarget& target,
                                             const ProjectFilter& projects) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
   STEPWELL_ASSIGN_OR_RETURN(const FoundPlace found, FindPlace(*connection, target, projects));
-  STEPWELL_ASSIGN_OR_RETURN(const Places places, ReadPlaces(*connection));
-  return ReportOf(places, found, projects);
+  STEPWELL_ASSIGN_OR_RETURN(const Places places, ReadPlaces(*connection, projects));
+  return ReportOf(places, found);
 }
 
 absl::StatusOr<CapsReport> PgCapsStore::Set(std::int64_t owner_epoch, const CapsTarget& target,

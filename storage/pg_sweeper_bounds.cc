@@ -38,7 +38,7 @@ bool BoundsRows(const CapsIndex& index) {
 }  // namespace
 
 absl::Status PgBoundSweeper::Run(const FoundPlace* place) {
-  STEPWELL_ASSIGN_OR_RETURN(const Places places, ReadPlaces(connection_));
+  STEPWELL_ASSIGN_OR_RETURN(const Places places, ReadPlaces(connection_, kAllProjects));
   const CapsIndex index(places.placed);
   if (!BoundsRows(index)) return absl::OkStatus();
   STEPWELL_ASSIGN_OR_RETURN(BoundRound * round, RoundOf(place));

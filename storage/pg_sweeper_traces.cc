@@ -13,7 +13,7 @@ absl::Status PgTraceSweeper::Run(const FoundPlace* place) {
   if (is_group) return absl::OkStatus();
   // `place` was looked for in the projects of who asked.
   if (place == nullptr) STEPWELL_RETURN_IF_ERROR(GiveUpAbandoned());
-  STEPWELL_ASSIGN_OR_RETURN(const Places places, ReadPlaces(connection_));
+  STEPWELL_ASSIGN_OR_RETURN(const Places places, ReadPlaces(connection_, kAllProjects));
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<TraceTrial> trials,
                             ListTraceTrials(connection_, place, kAllProjects, places.placed));
   for (const TraceTrial& trial : trials) {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "storage/pg_caps_read.h"
 #include "storage/pg_trace_store.h"
 #include "storage/token_store.h"
 #include "tests/contract/caps_store_test.h"
@@ -132,6 +133,30 @@ TEST_F(HiddenChangesTest, APreviewCountsSamplesAndGivenUpTracesOfItsProjectsAlon
   SetCaps({}, {.trial_bytes = 1});
   EXPECT_GT(caps_.Preview({}, kOwn)->sample_count, 0);
   EXPECT_EQ(caps_.Preview({}, kOther)->sample_count, 0);
+}
+
+TEST_F(HiddenChangesTest, PlacesOfOtherProjectsAreNotEvenRead) {
+  const CapsTarget trial{.trial = ByName()};
+  for (const CapsTarget& target :
+       {CapsTarget{}, CapsTarget{.project = "default"}, trial, CapsTarget{.project = "speech"}}) {
+    ASSERT_TRUE(caps_.Set(kEpoch, target, kAllProjects, {.trial_bytes = 1'000'000}, {}).ok());
+  }
+  const auto connection = testing::Connect(url_);
+  const auto read = [&](const ProjectFilter& projects) {
+    std::vector<std::string> named;
+    const auto places = ReadPlaces(*connection, projects);
+    EXPECT_TRUE(places.ok()) << places.status();
+    for (const PlacedCaps& each : places->placed) {
+      named.push_back(absl::StrCat(each.place.project, "/", each.place.external_id));
+    }
+    return named;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(read(kOwn), (Names{"/", "default/", "default/t"}));
+  EXPECT_EQ(read(kOther), (Names{"/", "speech/"}));
+  EXPECT_EQ(read(kNone), (Names{"/"}));
+  EXPECT_EQ(read(kAllProjects), (Names{"/", "default/", "speech/", "default/t"}));
+  EXPECT_EQ(caps_.Get({}, kOther)->places.size(), 2u);
 }
 
 TEST_F(HiddenChangesTest, CapsOfAnotherProjectAreNotToldAndNoneIsMade) {

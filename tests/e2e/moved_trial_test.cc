@@ -42,10 +42,11 @@ TEST(MovedTrialTest, IsChangedByNobodyWhoMayNotBeToldOfWhereItLies) {
   std::vector<const google::protobuf::MethodDescriptor*> methods;
   for (const google::protobuf::MethodDescriptor* method : EveryMethod()) {
     const Subject subject = FindRule(*method->input_type())->subject;
-    const bool names_trial = subject == Subject::kTrials || method->name() == "GetCaps";
+    const bool names_trial =
+        subject == Subject::kTrials || subject == Subject::kTrialId || method->name() == "GetCaps";
     if (method->service()->name() == "AdminService" && names_trial) methods.push_back(method);
   }
-  ASSERT_GE(methods.size(), 4u);
+  ASSERT_GE(methods.size(), 5u);
   for (const auto* method : methods) {
     const grpc::Status status = call(*method);
     EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND) << method->full_name();
