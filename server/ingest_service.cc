@@ -329,13 +329,13 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* IngestService::Stre
 grpc::Status IngestService::WriteChunks(grpc::ServerContext* call,
                                         const pb::WriteChunksRequest* request,
                                         pb::WriteChunksResponse* response) {
+  const auto caller = CallerOf(context_.access, *call);
+  if (!caller.ok()) return GrpcError(caller.status());
   if (request->ByteSizeLong() > static_cast<std::size_t>(kMessageBytesMax)) {
     return GrpcError(
         Invalid("MESSAGE_BYTES", absl::StrCat("messages have ", request->ByteSizeLong(),
                                               " bytes, allowed are at most ", kMessageBytesMax)));
   }
-  const auto caller = CallerOf(context_.access, *call);
-  if (!caller.ok()) return GrpcError(caller.status());
   const std::string address = AddressOf(*call);
   const absl::Status may =
       MayWrite(context_.rates, {address, caller->get()}, request->ByteSizeLong());

@@ -3,7 +3,8 @@
 Rules: floors and foreign libraries by include, length of files, open ends without a name, words
 with a better word, header guards, own header first, machine paths, registry addresses, dead files,
 the fixed top level, a test for each rule of the agent, the tests that the fault matrix names, files that tests would share, waits and
-durations by the wall clock, SQL that is put together of texts, digests that are compared by a time that tells. Each rule is a function check_*(tree) that yields findings.
+durations by the wall clock, SQL that is put together of texts, digests that are compared by a time that tells, RPCs that do not
+ask who calls. Each rule is a function check_*(tree) that yields findings.
 """
 
 import pathlib
@@ -15,11 +16,12 @@ import digests
 import fault_rows
 import floors
 import house
+import rpc_doors
 import sql_texts
 import texts
 from tree import Finding, Tree
 
-RULES = [rule for module in (agent_rules, clocks, digests, fault_rows, floors, house, sql_texts, texts)
+RULES = [rule for module in (agent_rules, clocks, digests, fault_rows, floors, house, rpc_doors, sql_texts, texts)
          for key, rule in sorted(vars(module).items()) if key.startswith("check_")]
 
 

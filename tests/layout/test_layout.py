@@ -54,6 +54,18 @@ def broken(changes: dict[str, str | None]) -> list[tuple[str, str]]:
         return [(finding.path, finding.rule) for finding in check.check(root) if not finding.warning]
 
 
+# How a method of gRPC begins.
+ASKS = ("  const GrpcEntry entry = EnterCall(access_, *call, *request);\n"
+        "  if (!entry.ok()) return entry.status;\n")
+
+
+# A house with one method of gRPC, whose definition begins so; `beside` stands before it.
+def rpc_house(begins: str, beside: str = "") -> dict[str, str | None]:
+    return {"proto/trial.proto": "service S {\n  rpc GetTrial(A) returns (B);\n}\n",
+            "server/trial_service.cc": beside + "grpc::Status Trials::GetTrial(grpc::ServerContext* call, const A* request,\n"
+            f"                              B* response) {{\n{begins or ASKS}  return grpc::Status::OK;\n}}\n"}
+
+
 # name of the row, what is changed in the house, the one (path, rule) that goes red
 RED = [
     ("base looks up", {"base/clock.cc": '#include "base/clock.h"\n#include "storage/pg_link.h"\n'},
@@ -161,6 +173,19 @@ RED = [
     ("a test with a door of its own", {"tests/CMakeLists.txt": "stepwell_tests(t)\n", "tests/clock_test.cc": "SqlOfTests::Make(name);\n",
                                        "CMakeLists.txt": HOUSE["CMakeLists.txt"] + "add_subdirectory(tests)\n"},
      ("tests/clock_test.cc", "sql")),
+    ("a method that forgets to ask who calls", rpc_house("  *response = Read();\n"), ("server/trial_service.cc", "rpc door")),
+    ("one that asks and does not listen", rpc_house("  const GrpcEntry entry = EnterCall(access_, *call, *request);\n  Read();\n"),
+     ("server/trial_service.cc", "rpc door")),
+    ("one that looks at its request before", rpc_house("  if (request->size() > 3) return TooLarge();\n" + ASKS),
+     ("server/trial_service.cc", "rpc door")),
+    ("one that asks in a comment", rpc_house("  // " + ASKS.lstrip().replace("\n", "")), ("server/trial_service.cc", "rpc door")),
+    ("one in its class", rpc_house("", "grpc::Status GetTrial(grpc::ServerContext* call) override {\n  Read();\n}\n"),
+     ("server/trial_service.cc", "rpc door")),
+    ("one that leaves it to a function that does not ask",
+     rpc_house('  return Answer("GetTrial", call, *request, response);\n', "grpc::Status Answer(int call) {\n  Read();\n}\n"),
+     ("server/trial_service.cc", "rpc door")),
+    ("an rpc whose definition is elsewhere", {"proto/trial.proto": "service S {\n  rpc GetTrial(A) returns (B);\n}\n"},
+     ("proto/trial.proto", "rpc door")),
     ("new top level", {"scripts/x.sh": "true\n"}, ("scripts", "top level")),
 ]
 
@@ -205,6 +230,12 @@ GREEN = [
                                "const bool same = digest.empty() || secret.size() == kSecretDigits;\n",
       "server/token_text.cc": "return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;\n",
       "server/query_service.cc": "if (trace.digest != expected_digest) return DataLoss();\n"}),
+    ("a method that asks who calls", rpc_house("")),
+    ("one that opens a stream", rpc_house("  auto caller = CallerOf(access_, *call);\n"
+                                          "  if (!caller.ok()) return new RefusingReactor(GrpcError(caller.status()));\n")),
+    ("one that leaves it to a function that asks",
+     rpc_house('  return Answer("GetTrial", call, *request, response);\n', f"grpc::Status Answer(int call) {{\n{ASKS}  Read();\n}}\n")),
+    ("what is no method of the contract", {"server/trial_service.cc": "grpc::Status Trials::Failed(int code) {\n  Read();\n}\n"}),
     ("excluded here, an executable there",
      {"base/CMakeLists.txt": "stepwell_library(b EXCLUDE main.cc)\nadd_executable(m main.cc)\n", "base/main.cc": "\n"}),
 ]
