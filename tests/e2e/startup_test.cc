@@ -40,6 +40,34 @@ TEST_F(StartupTest, AddressThatOthersReach) {
   }
 }
 
+// Who shows a certificate is known; what he may do there nobody says.
+TEST_F(StartupTest, AddressThatOthersReachByTheirCertificatesAlone) {
+  const absl::Time now = absl::Now();
+  const auto ca = TlsAuthority::Make("ca", now, now + absl::Hours(1));
+  const auto own = ca->Sign({TlsSide::kServer, "s", {"localhost"}, now, now + absl::Hours(1)});
+  std::ofstream(scratch_ / "ca.pem") << ca->own().cert_pem;
+  std::ofstream(scratch_ / "server.pem") << own->cert_pem;
+  std::ofstream(scratch_ / "server.key") << own->key_pem;
+  for (const std::string flag : {"--grpc-listen", "--http-listen"}) {
+    EXPECT_EQ(Serve({"--data-dir", scratch_ / "data", "--tls-cert", scratch_ / "server.pem",
+                     "--tls-key", scratch_ / "server.key", "--tls-client-ca", scratch_ / "ca.pem",
+                     flag + "=0.0.0.0:0"}),
+              "exit 78");
+    EXPECT_EQ(said_, "stepwell serve: " + flag +
+                         ": refusing to listen on 0.0.0.0:0: other machines could reach it without"
+                         " a token. Listen on 127.0.0.1, name a --token-file, or pass"
+                         " --insecure-allow-remote if the network is trusted\n");
+  }
+}
+
+TEST_F(StartupTest, AddressThatOthersReachWhereTheOperatorSaysSo) {
+  StartMaster({"--insecure-allow-remote", "--grpc-listen=0.0.0.0:0", "--http-listen=0.0.0.0:0"});
+  const auto ready = nlohmann::json::parse(ReadAll(scratch_ / "master.ready"));
+  for (const char* port : {"grpc", "http"}) {
+    EXPECT_THAT(ready.value(port, ""), StartsWith("0.0.0.0:")) << port;
+  }
+}
+
 TEST_F(StartupTest, CertificatesThatCannotBe) {
   const absl::Time now = absl::Now();
   const auto ca = TlsAuthority::Make("ca", now, now + absl::Hours(1));

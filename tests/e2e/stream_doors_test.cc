@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "tests/e2e/doors_fixture.h"
+#include "tests/e2e/error_details.h"
 
 namespace stepwell::testing {
 namespace {
@@ -41,6 +42,12 @@ TEST_F(StreamDoorsTest, OneTokensStreamsLeaveHalfOfThePlacesToOthers) {
   const grpc::Status refused = follows.back().reader->Finish();
   EXPECT_EQ(refused.error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_THAT(refused.error_message(), HasSubstr("limit 64, of one token 32"));
+  const auto info = DetailOf<google::rpc::ErrorInfo>(refused);
+  ASSERT_TRUE(info.has_value());
+  EXPECT_EQ(info->reason(), "FOLLOWS_UNDER_WAY");
+  const auto retry = DetailOf<google::rpc::RetryInfo>(refused);
+  ASSERT_TRUE(retry.has_value());
+  EXPECT_GE(retry->retry_delay().seconds(), 1);
   EXPECT_TRUE(begin(reader_).begins) << "another token";
   for (Follow& follow : follows) follow.context.TryCancel();
 }

@@ -146,6 +146,23 @@ TEST_F(HttpServerTest, EachRequestGetsItsStatusAndItsWords) {
   }
 }
 
+TEST_F(HttpServerTest, WhatAHandlerThrewIsInTheLogByTheIdThatItsClientIsTold) {
+  Start();
+  ::testing::internal::CaptureStderr();
+  const std::string answer =
+      Exchange("GET /throws HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+  const std::string logged = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(answer, Not(HasSubstr("of the handler")));
+  const absl::string_view head(answer.data(), answer.find("\r\n\r\n"));
+  const auto at = head.find("X-Request-Id: ");
+  ASSERT_NE(at, absl::string_view::npos) << answer;
+  const absl::string_view id = head.substr(at + 14, 13);
+  EXPECT_THAT(std::string(id), ::testing::MatchesRegex("[0-9a-f]{8}-[0-9a-f]{4}"));
+  EXPECT_THAT(logged, HasSubstr("http_handler_failed"));
+  EXPECT_THAT(logged, HasSubstr(std::string(id)));
+  EXPECT_THAT(logged, HasSubstr("of the handler"));
+}
+
 TEST_F(HttpServerTest, HeadSaysWhatGetWouldWithoutTheBody) {
   Start();
   const std::string got = Exchange(kLastGet);
