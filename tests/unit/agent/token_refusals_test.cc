@@ -46,7 +46,7 @@ TEST_F(TrialTokensTest, WhatIsRefusedIsToldOnceAndAskedAgainSeldom) {
   Then(absl::PermissionDeniedError("no grant for that"));
   ::testing::internal::CaptureStderr();
   const auto token = For("run");
-  ASSERT_TRUE(AskedTimes(1));
+  ASSERT_TRUE(Answered(1));
   for (int i = 0; i < 60; ++i) Advance(absl::Minutes(1));
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(token->shown().text, "");
@@ -61,8 +61,7 @@ TEST_F(TrialTokensTest, OfManyTrialsOneIsToldInAMinuteAndNoneIsForgotten) {
   Then(absl::PermissionDeniedError("no grant"));
   ::testing::internal::CaptureStderr();
   const auto a = For("a"), b = For("b"), c = For("c");
-  ASSERT_TRUE(AskedTimes(3));
-  Settle();
+  ASSERT_TRUE(Answered(3));
   const auto told = [](const std::string& log) {
     int lines = 0;
     for (std::size_t at = 0; (at = log.find("token_not_fetched", at)) != std::string::npos; ++at) {
@@ -86,7 +85,7 @@ TEST_F(TrialTokensTest, OlderMastersAndThoseWithoutTokensAreNoReasonToLook) {
     ::testing::internal::CaptureStderr();
     const std::size_t before = asked().size();
     const auto token = For("run");
-    ASSERT_TRUE(AskedTimes(before + 1));
+    ASSERT_TRUE(Answered(before + 1));
     for (int i = 0; i < 60; ++i) Advance(absl::Minutes(1));
     EXPECT_THAT(::testing::internal::GetCapturedStderr(), IsEmpty());
     EXPECT_EQ(token->shown().text, "");
@@ -101,7 +100,7 @@ TEST_F(TrialTokensTest, OfAnOlderMastersTrialsOneAsksForAll) {
   Then(absl::UnimplementedError(""));
   std::vector<std::shared_ptr<TrialToken>> held;
   for (int i = 0; i < 3; ++i) held.push_back(For(absl::StrCat(i)));
-  ASSERT_TRUE(AskedTimes(1));
+  ASSERT_TRUE(Answered(1));
   for (int i = 0; i < 60; ++i) Advance(absl::Minutes(1));
   EXPECT_THAT(asked(), SizeIs(13));
   Then(absl::OkStatus());
@@ -203,7 +202,7 @@ TEST_F(TrialTokensTest, WhatIsNoTokenIsShownToNobody) {
     Answer(answer);
   }
   const auto token = For("run");
-  ASSERT_TRUE(AskedTimes(1));
+  ASSERT_TRUE(Answered(1));
   for (std::size_t i = 1; i <= 7; ++i) {
     ASSERT_THAT(asked(), SizeIs(i));
     EXPECT_EQ(token->shown().text, "");
@@ -218,8 +217,7 @@ TEST_F(TrialTokensTest, NoTextIsLoggedAlsoWhereAMasterSaysIt) {
   ::testing::internal::CaptureStderr();
   Then(absl::UnauthenticatedError("'the-secret-of-mine' is unknown: the-secret-of-mine"));
   const auto token = For("run");
-  ASSERT_TRUE(AskedTimes(1));
-  Settle();
+  ASSERT_TRUE(Answered(1));
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_THAT(log, HasSubstr("(a token)"));
   EXPECT_THAT(log, Not(HasSubstr("the-secret-of-mine")));

@@ -146,8 +146,15 @@ class TrialTokensTest : public ::testing::Test {
     const absl::MutexLock lock(&masters_.mu);
     return masters_.asked;
   }
+  // The call may be under way still: a clock that moves now makes everything that follows later by as much.
   bool AskedTimes(std::size_t times) {
     return Becomes([&] { return asked().size() >= times; });
+  }
+  // And what was answered is taken, by the time at which it was asked.
+  bool Answered(std::size_t times) {
+    if (!AskedTimes(times)) return false;
+    Settle();
+    return !HasFatalFailure();
   }
   // All that is due by now was done, of up to four trials: it looks twice in each round, and up to six times more where it asks.
   void Settle() {

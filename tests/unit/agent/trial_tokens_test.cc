@@ -149,9 +149,8 @@ TEST_F(TrialTokensTest, WhereWhatAWriterBroughtHasEndedTheAgentsOwnFetches) {
     masters_.answers.emplace_back(absl::UnauthenticatedError("ended"));
   }
   const auto token = tokens_->For(kServer, "vision", "run", "brought");
-  ASSERT_TRUE(AskedTimes(1));
+  ASSERT_TRUE(Answered(1));
   EXPECT_EQ(asked()[0].with, "brought");
-  Settle();
   Advance(absl::Minutes(1));
   ASSERT_TRUE(Becomes([&] { return token->shown().text == "text-1"; }));
   EXPECT_EQ(asked().back().with, "own");
@@ -177,7 +176,7 @@ TEST_F(TrialTokensTest, OfSeveralRunsOfATrialTheAgentsOwnIsRenewedWhicheverFetch
     const std::size_t before = asked().size();
     if (is_own_first) Answer(absl::UnavailableError("come again"));
     auto token = tokens_->For(kServer, "vision", "run", is_own_first ? "its" : "other");
-    ASSERT_TRUE(AskedTimes(before + 1));
+    ASSERT_TRUE(Answered(before + 1));
     tokens_->For(kServer, "vision", "run", is_own_first ? "other" : "its");
     Advance(absl::Seconds(2));
     ASSERT_TRUE(Becomes([&] { return token->shown().text == "text-1"; }));
@@ -196,7 +195,7 @@ TEST_F(TrialTokensTest, OneThatEndedOrIsAnotherTrialsTakesNoOthersPlace) {
   Answer(absl::UnauthenticatedError("ended"));
   Answer(absl::PermissionDeniedError("of another trial"));
   const auto token = tokens_->For(kServer, "vision", "run", "good");
-  ASSERT_TRUE(AskedTimes(1));
+  ASSERT_TRUE(Answered(1));
   tokens_->For(kServer, "vision", "run", "foreign");
   tokens_->For(kServer, "vision", "run", "ended");
   for (int i = 0; i < 5; ++i) Advance(absl::Seconds(1));
@@ -210,7 +209,7 @@ TEST_F(TrialTokensTest, OneThatEndedOrIsAnotherTrialsTakesNoOthersPlace) {
 TEST_F(TrialTokensTest, WhatIsOfAnotherTrialGivesWayToTheAgentsOwn) {
   Answer(absl::PermissionDeniedError("of another trial"));
   const auto token = tokens_->For(kServer, "vision", "run", "foreign");
-  ASSERT_TRUE(AskedTimes(1));
+  ASSERT_TRUE(Answered(1));
   Advance(absl::Seconds(1));
   ASSERT_TRUE(Becomes([&] { return token->shown().text == "text-1"; }));
   EXPECT_EQ(asked().back().with, "own");
@@ -221,8 +220,7 @@ TEST_F(TrialTokensTest, AStreamShowsWhatLivesWhereTheAgentsOwnEndsSoonOrIsNone) 
   Then(absl::UnauthenticatedError("ended"));
   Make({.own_token = "its"});
   const auto of_run = tokens_->For(kServer, "vision", "run", "its");
-  ASSERT_TRUE(AskedTimes(1));
-  Settle();
+  ASSERT_TRUE(Answered(1));
   EXPECT_EQ(tokens_->StreamFor(kServer), "its") << "there is nothing else";
   Then(absl::OkStatus());
   // The next agent of the same.
