@@ -12,6 +12,7 @@ PARTS = """
 parts=(packages one two)
 long_parts=(three)
 declare -A minutes_of_part=([two]=54)
+parts_of_need=(%s)
 use_ccache() { :; }
 part_packages() { :; }
 part_one() { %s; }
@@ -22,15 +23,15 @@ part_faults() { pass "faults, short $short"; }
 
 
 class RunTest(unittest.TestCase):
-    def run_with(self, part: str, *arguments: str) -> subprocess.CompletedProcess:
-        """Runs a copy of tests/run.sh whose part `one` does what `part` says."""
+    def run_with(self, part: str, *arguments: str, need: str = "") -> subprocess.CompletedProcess:
+        """Runs a copy of tests/run.sh whose part `one` does what `part` says, and `need` must not be left out."""
         with tempfile.TemporaryDirectory() as folder:
             tests = pathlib.Path(folder) / "tests"
             tests.mkdir()
             shutil.copy(TESTS / "run.sh", tests)
             shutil.copy(TESTS / "read_junit.py", tests)
             shutil.copytree(TESTS.parent / "deploy", pathlib.Path(folder) / "deploy")
-            (tests / "parts.sh").write_text(PARTS % part)
+            (tests / "parts.sh").write_text(PARTS % (need, part))
             return subprocess.run([str(tests / "run.sh"), *arguments], capture_output=True, text=True)
 
     def test_last_line_and_exit_code(self):
@@ -62,6 +63,15 @@ class RunTest(unittest.TestCase):
         lines = self.run_with("check nap sleep 5; check blink true").stdout.splitlines()
         self.assertIn("..", lines)
         self.assertEqual(["  pass: nap", "  pass: blink"], [line for line in lines if "pass:" in line])
+
+    def test_a_part_without_time_is_skipped_and_one_of_need_fails(self):
+        for need, line, word in [("", "1 passed, 0 failed, 1 skipped", "skipped two: out of time"),
+                                 ("two", "1 passed, 1 failed", "FAILED  two: out of time")]:
+            with self.subTest(need):
+                done = self.run_with("pass a; SECONDS=3000", need=need)
+                self.assertEqual(line, done.stdout.splitlines()[-1])
+                self.assertIn(word, done.stdout)
+                self.assertEqual(1 if need else 0, done.returncode)
 
     def test_only_and_long_choose_parts(self):
         self.assertEqual("1 passed, 0 failed", self.run_with("pass a", "--only", "one").stdout.splitlines()[-1])
