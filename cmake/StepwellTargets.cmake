@@ -62,6 +62,7 @@ function(stepwell_tests name)
   # What is tested is compiled as it is shipped; optimising the tests themselves would cost a third of
   # their compilation and speeds up nothing that counts.
   target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
+  set_property(GLOBAL APPEND PROPERTY STEPWELL_TESTS ${name})
   if(ARG_WHOLE)
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
