@@ -1,6 +1,7 @@
 #include "server/fold_loop.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -8,6 +9,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "server/fold_pace.h"
+#include "storage/fold_plan.h"
 
 namespace stepwell {
 namespace {
@@ -136,23 +138,7 @@ absl::StatusOr<FoldedCounts> FoldLoop::Fold(std::optional<TrialId> trial_id) {
     Heads::FoldPlan plan = parts_.heads.PlanFold(trial_id, options_.slice_bytes, &target);
     if (plan.folds.empty()) break;
     STEPWELL_RETURN_IF_ERROR(failpoint::Check("before_fold"));
-    const auto folded = parts_.store.Fold(now.epoch, plan.folds);
-    if (!folded.ok()) {
-      // Aborted: another owner. FailedPrecondition: what we hold and what the database says differ;
-      // both are mended by beginning again from the database.
-      if (folded.status().code() == absl::StatusCode::kAborted ||
-          folded.status().code() == absl::StatusCode::kFailedPrecondition) {
-        parts_.state.ReportLost(now.epoch);
-      }
-      return folded.status();
-    }
-    STEPWELL_FAILPOINT("after_fold_before_heads");
-    if (!parts_.state.IfOwner(now.epoch,
-                              [&] { parts_.heads.Folded(plan.folds, folded->fold_no); })) {
-      return absl::UnavailableError("another master owns the database now");
-    }
-    counts.sample_count += folded->sample_count;
-    counts.row_count += folded->row_count;
+    STEPWELL_RETURN_IF_ERROR(FoldPlanned(now.epoch, plan.folds, counts));
     for (const WriterFold& fold : plan.folds) trials.insert(fold.trial_id);
   }
   counts.trial_count = static_cast<int>(trials.size());
@@ -162,6 +148,61 @@ absl::StatusOr<FoldedCounts> FoldLoop::Fold(std::optional<TrialId> trial_id) {
                           {"took_ms", TookMs(begin)}});
   }
   return counts;
+}
+
+absl::Status FoldLoop::FoldPlanned(std::int64_t epoch, const std::vector<WriterFold>& folds,
+                                   FoldedCounts& counts) {
+  std::map<TrialId, std::vector<WriterFold>> bulk;
+  for (const WriterFold& fold : folds) {
+    if (HoldsBulk(fold)) bulk.try_emplace(fold.trial_id);
+  }
+  std::vector<WriterFold> others;
+  for (const WriterFold& fold : folds) {
+    const auto trial = bulk.find(fold.trial_id);
+    (trial == bulk.end() ? others : trial->second).push_back(fold);
+  }
+  for (const auto& [trial_id, of_trial] : bulk) {
+    if (!parts_.heads.BeginBulk(trial_id)) {
+      others.insert(others.end(), of_trial.begin(), of_trial.end());
+      continue;
+    }
+    STEPWELL_RETURN_IF_ERROR(FoldBulk(epoch, trial_id, of_trial, counts));
+  }
+  if (others.empty()) return absl::OkStatus();
+  return NoteFolded(epoch, others, parts_.store.Fold(epoch, others), counts);
+}
+
+absl::Status FoldLoop::FoldBulk(std::int64_t epoch, TrialId trial_id,
+                                const std::vector<WriterFold>& folds, FoldedCounts& counts) {
+  const std::int64_t now_us = absl::ToUnixMicros(parts_.clock.Now());
+  const auto folded =
+      parts_.store.FoldBulk(epoch, folds, DayOf(now_us - options_.merge.ripe_age_us));
+  const absl::Status noted = NoteFolded(epoch, folds, folded, counts);
+  // Rows that may be there, or not, must meet no reader beside the heads of before: who waits goes on when these
+  // were cleared, which they are already where this ownership has ended.
+  const bool in_doubt = absl::IsUnknown(folded.status());
+  if (in_doubt) parts_.state.ReportLost(epoch);
+  if (!in_doubt || !parts_.state.IfOwner(epoch, [] {})) parts_.heads.EndBulk(trial_id);
+  return noted;
+}
+
+absl::Status FoldLoop::NoteFolded(std::int64_t epoch, const std::vector<WriterFold>& folds,
+                                  const absl::StatusOr<FoldResult>& folded, FoldedCounts& counts) {
+  if (!folded.ok()) {
+    // Aborted: another owner. FailedPrecondition: what we hold and what the database says differ;
+    // both are mended by beginning again from the database.
+    if (absl::IsAborted(folded.status()) || absl::IsFailedPrecondition(folded.status())) {
+      parts_.state.ReportLost(epoch);
+    }
+    return folded.status();
+  }
+  STEPWELL_FAILPOINT("after_fold_before_heads");
+  if (!parts_.state.IfOwner(epoch, [&] { parts_.heads.Folded(folds, folded->fold_no); })) {
+    return absl::UnavailableError("another master owns the database now");
+  }
+  counts.sample_count += folded->sample_count;
+  counts.row_count += folded->row_count;
+  return absl::OkStatus();
 }
 
 void FoldLoop::TidyUp() {

@@ -1,5 +1,5 @@
-// FoldLoop: turns heads into recent rows, and recent rows into metrics rows, beside ingest. Step 10
-// of a sample's line. Folds every `interval`, when `unfolded_bytes_soft` wait, and when asked; then
+// FoldLoop: turns heads into recent rows, and recent rows into metrics rows, beside ingest; what comes in bulk
+// goes into metrics at once, where nobody reads its trial. Step 10 of a sample's line. Folds every `interval`, when `unfolded_bytes_soft` wait, and when asked; then
 // merges in slices, attaches leaves ahead and recycles the rings. One thread, "fold".
 #pragma once
 
@@ -72,6 +72,14 @@ class FoldLoop {
   // Waits for a reason to fold; false when it is time to stop.
   bool WaitForWork(std::vector<std::shared_ptr<Request>>& requests, bool& all);
   absl::StatusOr<FoldedCounts> Fold(std::optional<TrialId> trial_id);
+  // One plan: trials that come in bulk one by one, the others together.
+  absl::Status FoldPlanned(std::int64_t epoch, const std::vector<WriterFold>& folds,
+                           FoldedCounts& counts);
+  absl::Status FoldBulk(std::int64_t epoch, TrialId trial_id, const std::vector<WriterFold>& folds,
+                        FoldedCounts& counts);
+  // What came of it, told to heads and to whoever looks after the ownership.
+  absl::Status NoteFolded(std::int64_t epoch, const std::vector<WriterFold>& folds,
+                          const absl::StatusOr<FoldResult>& folded, FoldedCounts& counts);
   void Answer(const std::vector<std::shared_ptr<Request>>& requests);
   // Merge, leaves, rings.
   void TidyUp();

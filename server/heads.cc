@@ -37,7 +37,8 @@ Heads::Heads(Options options)
     : options_(options), next_log_id_(absl::Uniform<std::uint64_t>(absl::BitGen())) {}
 
 HeadsPin::HeadsPin(HeadsPin&& other) noexcept
-    : heads_(std::exchange(other.heads_, nullptr)),
+    : reader_(std::move(other.reader_)),
+      heads_(std::exchange(other.heads_, nullptr)),
       newest_(other.newest_),
       fold_no_(other.fold_no_),
       chunks_(std::move(other.chunks_)),
@@ -155,8 +156,9 @@ void Heads::EvictLocked() {
 }
 
 HeadsPin Heads::Pin(TrialId trial_id) {
+  FoldGate::Reader reader = gate_.Enter(trial_id);
   absl::MutexLock lock(&mu_);
-  HeadsPin pin(this, fold_no_);
+  HeadsPin pin(this, std::move(reader), fold_no_);
   ++pins_[fold_no_];
   pin.fold_no_ = others_folded_no_;
   if (const auto trial = trials_.find(trial_id); trial != trials_.end()) {
@@ -170,8 +172,9 @@ HeadsPin Heads::Pin(TrialId trial_id) {
 }
 
 HeadsPin Heads::PinAll() {
+  FoldGate::Reader reader = gate_.EnterAll();
   absl::MutexLock lock(&mu_);
-  HeadsPin pin(this, fold_no_);
+  HeadsPin pin(this, std::move(reader), fold_no_);
   ++pins_[fold_no_];
   for (const auto& [trial_id, trial] : trials_) {
     for (const auto& [writer_no, writer] : trial.writers) {
@@ -385,6 +388,7 @@ void Heads::Clear() {
     followed_bytes_ = 0;
     whole_ = false;
   }
+  gate_.Open();
   for (const auto& signal : signals) signal->Notify();
 }
 

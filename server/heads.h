@@ -21,6 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "server/fold_gate.h"
 #include "server/follow_log.h"
 #include "server/follow_signal.h"
 #include "server/head_chunk.h"
@@ -50,7 +51,9 @@ class HeadsPin {
 
  private:
   friend class Heads;
-  HeadsPin(Heads* heads, FoldNo newest) : heads_(heads), newest_(newest), fold_no_(newest) {}
+  HeadsPin(Heads* heads, FoldGate::Reader reader, FoldNo newest)
+      : reader_(std::move(reader)), heads_(heads), newest_(newest), fold_no_(newest) {}
+  FoldGate::Reader reader_;
   Heads* heads_;
   FoldNo newest_;  // of all trials
   FoldNo fold_no_;
@@ -82,6 +85,7 @@ class Heads {
   // data comes as a chunk without tables that carries the last of them.
   void Add(const std::vector<HeadChunkPtr>& chunks);
 
+  // Waits while the trial, or any, is folded in bulk: for about a transaction.
   HeadsPin Pin(TrialId trial_id);
   // Of every trial; recovering() says nothing then.
   HeadsPin PinAll();
@@ -114,6 +118,10 @@ class Heads {
                     const FoldTarget* target = nullptr) const;
   // After the fold's COMMIT is known: drops what it wrote and publishes its number, at once.
   void Folded(const std::vector<WriterFold>& folds, FoldNo fold_no);
+  // Around FoldStore::FoldBulk: false where somebody has pinned the trial, or waits to. In between pins wait. It
+  // ends after Folded, or where nothing is stored; where nobody knows, heads are cleared, which ends it, too.
+  bool BeginBulk(TrialId trial_id) { return gate_.Begin(trial_id); }
+  void EndBulk(TrialId trial_id) { gate_.End(trial_id); }
   // Lets go of what followers had long enough; Folded does so, too.
   void DropOldFollowed();
 
@@ -189,6 +197,7 @@ class Heads {
   void EvictLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
+  FoldGate gate_;  // entered before mu_ is taken
   mutable absl::Mutex mu_;
   absl::flat_hash_map<TrialId, TrialHead> trials_ ABSL_GUARDED_BY(mu_);
   std::map<FoldNo, int> pins_ ABSL_GUARDED_BY(mu_);

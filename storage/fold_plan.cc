@@ -41,7 +41,19 @@ std::int32_t DayOf(std::int64_t time_us) {
   return static_cast<std::int32_t>(day);
 }
 
-absl::StatusOr<std::vector<PlannedTicks>> PlanFold(const WriterFold& fold) {
+bool HoldsBulk(const WriterFold& fold) {
+  std::map<std::pair<std::int32_t, std::uint32_t>, std::size_t> tick_counts;
+  for (const WriterFold::Part& part : fold.parts) {
+    for (const TickTable& table : *part.tables) {
+      std::size_t& count = tick_counts[{DayOf(part.received_time_us), table.tick_group}];
+      count += table.times_us.size();
+      if (count >= kBulkTicks) return true;
+    }
+  }
+  return false;
+}
+
+absl::StatusOr<FoldPlan> PlanFold(const WriterFold& fold, std::size_t bulk_ticks) {
   DayJoins joins = ExpectAll(fold);
   for (const WriterFold::Part& part : fold.parts) {
     for (const TickTable& table : *part.tables) {
@@ -50,13 +62,22 @@ absl::StatusOr<std::vector<PlannedTicks>> PlanFold(const WriterFold& fold) {
       STEPWELL_RETURN_IF_ERROR(day.join.Add(table));
     }
   }
-  std::vector<PlannedTicks> plan;
+  FoldPlan plan;
   for (auto& [key, day] : joins) {
-    for (EncodedTicks& ticks : EncodeTicks(day.join.Take())) {
-      if (ticks.columns.empty()) continue;  // ticks at which nothing was measured
-      plan.push_back({.received_day = key.first,
-                      .received_time_us = day.received_time_us,
-                      .ticks = std::move(ticks)});
+    const TickTable table = day.join.Take();
+    if (table.times_us.size() >= bulk_ticks) {
+      BulkStretch bulk = {.received_day = key.first, .stretches = EncodeMerged(table)};
+      std::erase_if(bulk.stretches, [](const MergedStretch& each) {
+        return each.ticks.columns.empty();  // ticks at which nothing was measured
+      });
+      if (!bulk.stretches.empty()) plan.bulk.push_back(std::move(bulk));
+      continue;
+    }
+    for (EncodedTicks& ticks : EncodeTicks(table)) {
+      if (ticks.columns.empty()) continue;
+      plan.recent.push_back({.received_day = key.first,
+                             .received_time_us = day.received_time_us,
+                             .ticks = std::move(ticks)});
     }
   }
   return plan;

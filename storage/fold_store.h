@@ -1,6 +1,7 @@
 // FoldStore: what turns heads into rows asks of the database. A fold writes recent rows and moves
 // folded_sequence in one transaction; a merge moves recent rows into metrics. Both take a number of
-// fold_numbers, so that readers can see heads and rows as one. Errors as in IngestStore.
+// fold_numbers, so that readers can see heads and rows as one. What comes in bulk goes into metrics at once.
+// Errors as in IngestStore.
 #pragma once
 
 #include <cstdint>
@@ -71,6 +72,15 @@ class FoldStore {
   // stands alone; that one is given up. An error after some halves were stored leaves them stored.
   [[nodiscard]] virtual absl::StatusOr<FoldResult> Fold(std::int64_t owner_epoch,
                                                         const std::vector<WriterFold>& folds) = 0;
+  // The same for a trial that comes in bulk (HoldsBulk): stretches of kBulkTicks and more become rows of leaves at
+  // once, with their rollups, as if folded and merged in one transaction; the rest waits in recent. What a leaf
+  // refuses is folded as by Fold. Days before `first_open_day` get no more samples.
+  // REQUIRES: `folds` are of one trial, and nobody reads it meanwhile who has heads of before: rows of leaves do
+  // not say of which fold they are. kUnknown = nobody knows whether it is stored: heads of before must not be read
+  // beside rows any more.
+  [[nodiscard]] virtual absl::StatusOr<FoldResult> FoldBulk(std::int64_t owner_epoch,
+                                                            const std::vector<WriterFold>& folds,
+                                                            std::int32_t first_open_day) = 0;
   // One transaction; safe at any kill.
   [[nodiscard]] virtual absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch,
                                                           const MergeLimits& limits) = 0;

@@ -48,23 +48,6 @@ absl::Status DecodeColumn(const EncodedColumn& encoded, TickColumn& column) {
   return DecodeValuesInto(encoded.values, column.values);
 }
 
-// In one walk: a column is scaled once, and is in the cache for its rollups.
-std::vector<MergedStretch> EncodeMerged(const TickTable& table) {
-  std::vector<MergedStretch> stretches;
-  WalkTable(
-      table,
-      [&](const StretchSlice& stretch) {
-        stretches.push_back(
-            {EncodeTimes(table.tick_group, stretch), RollUpTimes(stretch, table.columns.size())});
-        stretches.back().ticks.columns.reserve(table.columns.size());
-      },
-      [&](const StretchSlice& stretch, const ColumnSlice& column) {
-        AddColumn(stretch, column, stretches.back().ticks);
-        AddColumn(stretch, column, stretches.back().rollups);
-      });
-  return stretches;
-}
-
 // What a row says that it holds, which may be damaged: never more than a fold puts into one.
 std::size_t ClaimedCount(std::int32_t count) {
   return std::min(static_cast<std::size_t>(std::max(count, 0)), kStretchTicksMax);
@@ -99,6 +82,22 @@ absl::StatusOr<TickTable> JoinTable(absl::Span<const RecentTicksRow> ticks,
 }
 
 }  // namespace
+
+std::vector<MergedStretch> EncodeMerged(const TickTable& table) {
+  std::vector<MergedStretch> stretches;
+  WalkTable(
+      table,
+      [&](const StretchSlice& stretch) {
+        stretches.push_back(
+            {EncodeTimes(table.tick_group, stretch), RollUpTimes(stretch, table.columns.size())});
+        stretches.back().ticks.columns.reserve(table.columns.size());
+      },
+      [&](const StretchSlice& stretch, const ColumnSlice& column) {
+        AddColumn(stretch, column, stretches.back().ticks);
+        AddColumn(stretch, column, stretches.back().rollups);
+      });
+  return stretches;
+}
 
 absl::StatusOr<std::vector<MergedStretch>> JoinRecent(absl::Span<const RecentTicksRow> ticks,
                                                       absl::Span<const RecentColumnRow> columns) {

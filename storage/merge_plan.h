@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "storage/model.h"
 #include "storage/rollup_stretches.h"
 #include "storage/row_place.h"
 
@@ -23,6 +24,10 @@ struct MergedStretch {
 // time. kDataLoss when rows contradict themselves.
 absl::StatusOr<std::vector<MergedStretch>> JoinRecent(absl::Span<const RecentTicksRow> ticks,
                                                       absl::Span<const RecentColumnRow> columns);
+
+// The same of a table, whose times ascend. In one walk: a column is scaled once, and is in the cache for its
+// rollups.
+std::vector<MergedStretch> EncodeMerged(const TickTable& table);
 
 // The rollups of these stretches without series.
 absl::StatusOr<std::vector<StretchRollups>> RollUpRecent(absl::Span<const RecentTicksRow> ticks);

@@ -1,5 +1,6 @@
 #include "storage/pg_fold_store.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -54,7 +55,7 @@ PgFoldStore::PgFoldStore(const Options& options, std::shared_ptr<JournalRing> jo
       ring_(options.recent),
       rollup_ring_(leaves_),
       analyzer_(ConnectionOptions(options, "stepwell-analyze")),
-      folder_(link_, ring_, groups_),
+      folder_(link_, ring_, groups_, rollup_ring_, leaves_, analyzer_.growth(), options.bulk_ticks),
       merger_(link_, ring_, rollup_ring_, groups_, leaves_, analyzer_.growth(),
               book_changes_.get()),
       recycler_(ring_, ConnectionOptions(options, "stepwell-vacuum")) {}
@@ -76,13 +77,30 @@ void PgFoldStore::LookIfUnreadable(const absl::Status& status) {
   ring_epoch_ = 0;
 }
 
-absl::StatusOr<FoldResult> PgFoldStore::Fold(std::int64_t owner_epoch,
-                                             const std::vector<WriterFold>& folds) {
+template <typename Work>
+absl::StatusOr<FoldResult> PgFoldStore::FoldBy(std::int64_t owner_epoch,
+                                               const std::vector<WriterFold>& folds,
+                                               const Work& work) {
   STEPWELL_RETURN_IF_ERROR(ConnectionOf(owner_epoch).status());
-  auto folded = ChangeBook(book_changes_.get(), TrialsOf(folds),
-                           [&] { return folder_.Fold(owner_epoch, folds); });
+  auto folded = ChangeBook(book_changes_.get(), TrialsOf(folds), work);
   LookIfUnreadable(folded.status());
   return folded;
+}
+
+absl::StatusOr<FoldResult> PgFoldStore::Fold(std::int64_t owner_epoch,
+                                             const std::vector<WriterFold>& folds) {
+  return FoldBy(owner_epoch, folds, [&] { return folder_.Fold(owner_epoch, folds); });
+}
+
+absl::StatusOr<FoldResult> PgFoldStore::FoldBulk(std::int64_t owner_epoch,
+                                                 const std::vector<WriterFold>& folds,
+                                                 std::int32_t first_open_day) {
+  const bool is_cut = std::any_of(folds.begin(), folds.end(), [&](const WriterFold& fold) {
+    return merger_.IsWithin(fold.trial_id);
+  });
+  if (is_cut) return Fold(owner_epoch, folds);
+  return FoldBy(owner_epoch, folds,
+                [&] { return folder_.FoldBulk(owner_epoch, folds, first_open_day); });
 }
 
 absl::StatusOr<MergeResult> PgFoldStore::Merge(std::int64_t owner_epoch,

@@ -32,6 +32,8 @@ class PgFoldStore final : public FoldStore {
     // A stopped master lets go of its locks after this.
     absl::Duration idle_in_transaction_timeout = absl::Seconds(10);
     RecentRing::Limits recent = {};
+    // What FoldBulk takes for bulk.
+    std::size_t bulk_ticks = kBulkTicks;
     // Of all its connections; null = none.
     std::shared_ptr<const PgCut> cut = nullptr;
     // Told what changes books; null = nobody remembers any.
@@ -44,6 +46,9 @@ class PgFoldStore final : public FoldStore {
 
   absl::StatusOr<FoldResult> Fold(std::int64_t owner_epoch,
                                   const std::vector<WriterFold>& folds) override;
+  absl::StatusOr<FoldResult> FoldBulk(std::int64_t owner_epoch,
+                                      const std::vector<WriterFold>& folds,
+                                      std::int32_t first_open_day) override;
   absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch, const MergeLimits& limits) override;
   absl::StatusOr<FoldNo> NextFoldNo() override;
   absl::Status AttachLeaves(std::int64_t now_us) override;
@@ -51,6 +56,9 @@ class PgFoldStore final : public FoldStore {
   absl::Status RecycleRecent(std::int64_t owner_epoch) override;
 
  private:
+  template <typename Work>
+  absl::StatusOr<FoldResult> FoldBy(std::int64_t owner_epoch, const std::vector<WriterFold>& folds,
+                                    const Work& work);
   // The connection, once what is remembered is of this ownership.
   absl::StatusOr<PgConnection*> ConnectionOf(std::int64_t owner_epoch);
   // Where something could not be read, the next call looks where in the ring that is.

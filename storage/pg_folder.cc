@@ -24,6 +24,7 @@ namespace {
 // Pieces of COPY; together they are bounded by what the caller lets into one fold.
 constexpr std::size_t kCopyBytes = 4 << 20;
 constexpr absl::Duration kReadBackTimeout = absl::Seconds(15);
+constexpr absl::Duration kBulkRest = absl::Seconds(30);
 
 using WriterKey = std::pair<TrialId, WriterNo>;
 
@@ -126,6 +127,7 @@ struct PgFolder::Draft {
     result.fold_no = FoldNo{numbers.back()};
   }
   void Add(const WriterFold& fold, const PlannedTicks& planned, const SeriesGroups& groups);
+  void Add(const WriterFold& fold, BulkStretch bulk);
   std::int64_t NextTickNo() {
     const auto number = static_cast<std::size_t>(ticks_count / kTicksPerFoldNo);
     return numbers[number] * kTicksPerFoldNo + ticks_count++ % kTicksPerFoldNo;
@@ -136,9 +138,26 @@ struct PgFolder::Draft {
   FoldResult result;
   std::vector<RowCopy> copies;
   UsageLedger usage;
+  // Straight into leaves, all of one trial; by this plan.
+  std::vector<BulkWork> works;
+  KeepPlan keep_plan;
+  std::int32_t first_open_day = 0;
   std::int64_t ticks_count = 0;
-  std::int64_t bytes = 0;
+  std::int64_t bytes = 0;  // of recent
 };
+
+void PgFolder::Draft::Add(const WriterFold& fold, BulkStretch bulk) {
+  BulkWork& work = works.emplace_back();
+  work.writer_no = fold.writer_no;
+  for (const MergedStretch& stretch : bulk.stretches) {
+    work.tick_nos.push_back(NextTickNo());
+    for (const EncodedColumn& column : stretch.ticks.columns) {
+      result.row_count += 1;
+      result.sample_count += column.sample_count;
+    }
+  }
+  work.bulk = std::move(bulk);
+}
 
 void PgFolder::Draft::Add(const WriterFold& fold, const PlannedTicks& planned,
                           const SeriesGroups& groups) {
@@ -179,9 +198,35 @@ absl::StatusOr<FoldResult> PgFolder::Fold(std::int64_t owner_epoch,
   return total;
 }
 
+absl::StatusOr<FoldResult> PgFolder::FoldBulk(std::int64_t owner_epoch,
+                                              const std::vector<WriterFold>& folds,
+                                              std::int32_t first_open_day) {
+  STEPWELL_RETURN_IF_ERROR(CheckFolds(folds));
+  if (TrialsOf(folds).size() != 1) {
+    return absl::InvalidArgumentError("a fold into leaves is of one trial");
+  }
+  if (!next_bulk_.HasPassed()) return Fold(owner_epoch, folds);
+  auto folded = FoldOnce(owner_epoch, folds, {bulk_ticks_, first_open_day});
+  if (folded.ok()) {
+    STEPWELL_FAILPOINT("bulk_after_commit");
+    return folded;
+  }
+  bulk_.Forget();
+  const absl::Status& status = folded.status();
+  if (IsCommitUnknown(status) || absl::IsAborted(status) || absl::IsFailedPrecondition(status)) {
+    return folded;
+  }
+  next_bulk_ = SteadyTime::Now() + kBulkRest;
+  // Nothing of it is stored. Whatever a leaf, its caps or its rollups have, recent takes the rows; a merge, which
+  // can wait, comes across the same again.
+  log::Warning("bulk_fold_refused",
+               {{"trial", Value(folds.front().trial_id)}, {"status", status.ToString()}});
+  return Fold(owner_epoch, folds);
+}
+
 absl::Status PgFolder::FoldOrHalve(std::int64_t owner_epoch, const std::vector<WriterFold>& folds,
                                    FoldResult& total) {
-  const auto folded = FoldOnce(owner_epoch, folds);
+  const auto folded = FoldOnce(owner_epoch, folds, Bulk());
   if (folded.ok()) {
     total.fold_no = std::max(total.fold_no, folded->fold_no);
     total.row_count += folded->row_count;
@@ -199,7 +244,7 @@ absl::Status PgFolder::FoldGivenUp(std::int64_t owner_epoch, const WriterFold& f
                                    const absl::Status& why, FoldResult& total) {
   const WriterFold given_up = GiveUp(fold);
   const Gap& gap = given_up.gaps.back();
-  STEPWELL_ASSIGN_OR_RETURN(const FoldResult folded, FoldOnce(owner_epoch, {given_up}));
+  STEPWELL_ASSIGN_OR_RETURN(const FoldResult folded, FoldOnce(owner_epoch, {given_up}, Bulk()));
   total.fold_no = std::max(total.fold_no, folded.fold_no);
   total.refused_sample_count += gap.sample_count;
   log::Error("fold_refused_by_database", {{"trial", Value(fold.trial_id)},
@@ -212,16 +257,16 @@ absl::Status PgFolder::FoldGivenUp(std::int64_t owner_epoch, const WriterFold& f
 }
 
 absl::StatusOr<FoldResult> PgFolder::FoldOnce(std::int64_t owner_epoch,
-                                              const std::vector<WriterFold>& folds) {
+                                              const std::vector<WriterFold>& folds, Bulk bulk) {
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
-  auto draft = Lay(*connection, folds);
+  auto draft = Lay(*connection, folds, bulk);
   if (!draft.ok()) return Annotate(draft.status(), "fold");
   std::vector<std::int64_t> deleted;
   const absl::Status written = connection->InTransaction([&]() -> absl::Status {
     STEPWELL_ASSIGN_OR_RETURN(deleted, Write(*connection, owner_epoch, folds, *draft));
     return absl::OkStatus();
   });
-  if (written.ok() && !deleted.empty()) return FoldOnce(owner_epoch, Emptied(folds, deleted));
+  if (written.ok() && !deleted.empty()) return FoldOnce(owner_epoch, Emptied(folds, deleted), bulk);
   if (IsCommitUnknown(written)) return ReadBack(folds, *draft);
   if (!written.ok()) {
     groups_.Clear();
@@ -229,27 +274,29 @@ absl::StatusOr<FoldResult> PgFolder::FoldOnce(std::int64_t owner_epoch,
     return Annotate(written, "fold");
   }
   STEPWELL_FAILPOINT("fold_after_commit");
-  ring_.NoteWritten(draft->bytes, absl::ToUnixMicros(absl::Now()));
+  NoteWritten(*draft);
   return draft->result;
 }
 
 absl::StatusOr<PgFolder::Draft> PgFolder::Lay(PgConnection& connection,
-                                              const std::vector<WriterFold>& folds) {
-  std::vector<std::vector<PlannedTicks>> plans;
+                                              const std::vector<WriterFold>& folds, Bulk bulk) {
+  std::vector<FoldPlan> plans;
   std::map<TrialId, SeriesNo> highest;
   std::int64_t ticks_count = 0;
   for (const WriterFold& fold : folds) {
-    auto plan = PlanFold(fold);
+    auto plan = PlanFold(fold, bulk.ticks);
     // Tables that do not fit each other would fail every fold, as rows that are refused would.
     if (!plan.ok()) return absl::InvalidArgumentError(plan.status().message());
-    plans.push_back(*std::move(plan));
-    ticks_count += static_cast<std::int64_t>(plans.back().size());
     SeriesNo& top = highest[fold.trial_id];
-    for (const PlannedTicks& planned : plans.back()) {
-      for (const EncodedColumn& column : planned.ticks.columns) {
-        top = std::max(top, column.series_no);
-      }
+    const auto note = [&](const EncodedTicks& ticks) {
+      ++ticks_count;
+      for (const EncodedColumn& column : ticks.columns) top = std::max(top, column.series_no);
+    };
+    for (const PlannedTicks& planned : plan->recent) note(planned.ticks);
+    for (const BulkStretch& each : plan->bulk) {
+      for (const MergedStretch& stretch : each.stretches) note(stretch.ticks);
     }
+    plans.push_back(*std::move(plan));
   }
   STEPWELL_RETURN_IF_ERROR(groups_.Prepare(connection, highest));
   const std::int64_t numbers_needed =
@@ -259,8 +306,14 @@ absl::StatusOr<PgFolder::Draft> PgFolder::Lay(PgConnection& connection,
 
   Draft draft(numbers, static_cast<std::int16_t>(ring_.current()));
   for (std::size_t i = 0; i < folds.size(); ++i) {
-    for (const PlannedTicks& planned : plans[i]) draft.Add(folds[i], planned, groups_);
-    plans[i].clear();
+    for (const PlannedTicks& planned : plans[i].recent) draft.Add(folds[i], planned, groups_);
+    for (BulkStretch& each : plans[i].bulk) draft.Add(folds[i], std::move(each));
+    plans[i] = FoldPlan();
+  }
+  if (!draft.works.empty()) {
+    draft.first_open_day = bulk.first_open_day;
+    STEPWELL_ASSIGN_OR_RETURN(draft.keep_plan,
+                              bulk_.Prepare(connection, folds.front().trial_id, draft.works));
   }
   return draft;
 }
@@ -273,6 +326,10 @@ absl::StatusOr<std::vector<std::int64_t>> PgFolder::Write(PgConnection& connecti
                             CheckOwnerOfLiving(connection, TrialsOf(folds), owner_epoch));
   const std::vector<std::int64_t> to_empty = ToEmpty(folds, deleted);
   if (!to_empty.empty()) return to_empty;
+  if (!draft.works.empty()) {
+    STEPWELL_RETURN_IF_ERROR(bulk_.Write(connection, folds.front().trial_id, draft.keep_plan,
+                                         draft.works, draft.first_open_day, draft.usage));
+  }
   for (RowCopy& copy : draft.copies) STEPWELL_RETURN_IF_ERROR(copy.Send(connection));
   STEPWELL_RETURN_IF_ERROR(WriteUsage(connection, draft.usage));
   STEPWELL_RETURN_IF_ERROR(MoveFolded(connection, folds));
@@ -293,8 +350,12 @@ absl::StatusOr<FoldResult> PgFolder::ReadBack(const std::vector<WriterFold>& fol
   });
   log::Info("fold_in_doubt_settled", {{"folded", folded}, {"writers", folds.size()}});
   if (!folded) return absl::UnavailableError("fold: COMMIT was lost and did not happen");
-  ring_.NoteWritten(draft.bytes, absl::ToUnixMicros(absl::Now()));
+  NoteWritten(draft);
   return draft.result;
+}
+
+void PgFolder::NoteWritten(const Draft& draft) {
+  if (draft.bytes > 0) ring_.NoteWritten(draft.bytes, absl::ToUnixMicros(absl::Now()));
 }
 
 }  // namespace stepwell

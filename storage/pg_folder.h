@@ -1,4 +1,4 @@
-// PgFolder: writes heads as rows of recent. What is to be written is planned, encoded and laid out
+// PgFolder: writes heads as rows of recent, and of a trial that comes in bulk as rows of leaves (PgBulkWriter). What is to be written is planned, encoded and laid out
 // before the transaction begins, and the writers' rows are touched last, so that commits of the same
 // writers hardly ever wait for a fold. A chunk that PostgreSQL refuses is found by halving, given up
 // and declared as a gap, so that it cannot hold up all others. Confined to one thread.
@@ -8,8 +8,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/steady_time.h"
 #include "storage/fold_plan.h"
 #include "storage/fold_store.h"
+#include "storage/pg_bulk_writer.h"
 #include "storage/pg_link.h"
 #include "storage/pg_row_copy.h"
 #include "storage/recent_ring.h"
@@ -28,12 +30,21 @@ absl::StatusOr<std::vector<std::int64_t>> NextFoldNumbers(PgConnection& connecti
 
 class PgFolder {
  public:
-  // All three outlive this.
-  PgFolder(PgLink& link, RecentRing& ring, SeriesGroups& groups)
-      : link_(link), ring_(ring), groups_(groups) {}
+  // All outlive this.
+  PgFolder(PgLink& link, RecentRing& ring, SeriesGroups& groups, PgRollupRing& rollup_ring,
+           PgLeaves& leaves, LeafGrowth& growth, std::size_t bulk_ticks)
+      : link_(link),
+        ring_(ring),
+        groups_(groups),
+        bulk_ticks_(bulk_ticks),
+        bulk_(rollup_ring, groups, leaves, growth) {}
 
   // As FoldStore::Fold.
   absl::StatusOr<FoldResult> Fold(std::int64_t owner_epoch, const std::vector<WriterFold>& folds);
+  // As FoldStore::FoldBulk. REQUIRES: no merge is in the middle of the trial's series.
+  absl::StatusOr<FoldResult> FoldBulk(std::int64_t owner_epoch,
+                                      const std::vector<WriterFold>& folds,
+                                      std::int32_t first_open_day);
 
  private:
   struct Draft;  // a fold, laid out
@@ -41,20 +52,31 @@ class PgFolder {
                            FoldResult& total);
   absl::Status FoldGivenUp(std::int64_t owner_epoch, const WriterFold& fold,
                            const absl::Status& why, FoldResult& total);
+  // What goes into leaves; then all is of one trial.
+  struct Bulk {
+    std::size_t ticks = kNoBulk;
+    std::int32_t first_open_day = 0;
+  };
   // One transaction.
   absl::StatusOr<FoldResult> FoldOnce(std::int64_t owner_epoch,
-                                      const std::vector<WriterFold>& folds);
-  absl::StatusOr<Draft> Lay(PgConnection& connection, const std::vector<WriterFold>& folds);
+                                      const std::vector<WriterFold>& folds, Bulk bulk);
+  absl::StatusOr<Draft> Lay(PgConnection& connection, const std::vector<WriterFold>& folds,
+                            Bulk bulk);
   // Writes nothing where it finds trials that were deleted, and answers them.
   absl::StatusOr<std::vector<std::int64_t>> Write(PgConnection& connection,
                                                   std::int64_t owner_epoch,
                                                   const std::vector<WriterFold>& folds,
                                                   Draft& draft);
   absl::StatusOr<FoldResult> ReadBack(const std::vector<WriterFold>& folds, const Draft& draft);
+  void NoteWritten(const Draft& draft);
 
   PgLink& link_;
   RecentRing& ring_;
   SeriesGroups& groups_;
+  const std::size_t bulk_ticks_;
+  PgBulkWriter bulk_;
+  // What a leaf refused may be mended by then; until then recent takes all.
+  SteadyTime next_bulk_ = SteadyTime::InfinitePast();
 };
 
 }  // namespace stepwell

@@ -365,6 +365,7 @@ absl::Status PgMerger::CopySlice(PgConnection& connection, const Slice& slice, U
   }
   STEPWELL_RETURN_IF_ERROR(
       work_->rollups.TakeRows(connection, NumbersOf(slice.series), groups_, usage));
+  STEPWELL_RETURN_IF_ERROR(work_->rollups.HoldLines(connection));
   MergeCopy copy(groups_, work_->classes, usage);
   RowPlace place{.trial_id = trial_id, .writer_no = writer_no, .received_day = received_day};
   for (std::size_t i = 0; i < slice.merged.size(); ++i) {

@@ -49,6 +49,10 @@ class PgMerger {
   absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch, const MergeLimits& limits);
   // Where it was, because it failed or another master may have gone on.
   void Forget();
+  // Some series of a stretch of the trial are merged, and others not yet.
+  bool IsWithin(TrialId trial_id) const {
+    return work_.has_value() && std::get<TrialId>(work_->key) == trial_id;
+  }
 
  private:
   // A stretch whose merge has begun: its rows of ticks are chosen once, its series go in slices.

@@ -217,7 +217,7 @@ absl::Status PgRollupJoiner::TakeRows(PgConnection& connection,
     STEPWELL_RETURN_IF_ERROR(TakeRowsOf(connection, series_nos, groups, row, usage));
   }
   STEPWELL_FAILPOINT("rollup_rows_taken");
-  return HoldLines(connection);
+  return absl::OkStatus();
 }
 
 absl::Status PgRollupJoiner::TakeRowsOf(PgConnection& connection,
@@ -243,7 +243,6 @@ absl::Status PgRollupJoiner::TakeRowsOf(PgConnection& connection,
   return absl::OkStatus();
 }
 
-// From here on no sweep gives the leaf up before this transaction has ended.
 absl::Status PgRollupJoiner::HoldLines(PgConnection& connection) {
   std::set<std::int16_t> classes;
   for (const Row& row : rows_) {

@@ -9,8 +9,8 @@
 // Nothing is taken out of a leaf. A merge that was cut short leaves grids with
 // the narrow rows of the series that are left; the next one joins them.
 //
-// Order of locks: rows of rollups, then lines of the ledger, as sweeps take them. So a transaction has
-// one slice that joins, and nothing before it.
+// Order of locks: rows of rollups, then lines of the ledger, as sweeps take them. So a transaction takes all of
+// its rows before it holds lines: a merge has one slice that joins, and nothing before it.
 #pragma once
 
 #include <cstddef>
@@ -56,10 +56,12 @@ class PgRollupJoiner {
   // Series that have narrow rows to be joined, ascending: they are part of the work.
   const std::vector<SeriesNo>& narrow_series() const { return narrow_series_; }
 
-  // Deletes the narrow rows of these series, for CopyInto. kDataLoss where one cannot be decoded;
-  // kUnavailable when a sweep gave them up meanwhile.
+  // Deletes the narrow rows of these series, for CopyInto. kDataLoss where one cannot be decoded.
   absl::Status TakeRows(PgConnection& connection, const std::vector<std::int32_t>& series_nos,
                         const SeriesGroups& groups, UsageLedger& usage);
+  // After the last TakeRows of the transaction, before its ledger: from here on no sweep gives the leaf up
+  // before the transaction has ended. kUnavailable when one gave the rows up meanwhile.
+  absl::Status HoldLines(PgConnection& connection);
   // What the slice makes of them and of its own rollups. `tick_nos` are those of the stretches.
   void CopyInto(const std::vector<MergedStretch>& merged, const std::vector<std::int64_t>& tick_nos,
                 const MergeClasses& classes, MergeCopy& copy);
@@ -94,7 +96,6 @@ class PgRollupJoiner {
                           const SeriesGroups& groups, Row& row, UsageLedger& usage);
   // Of the statements about the rows on the narrow grids of `row`.
   std::vector<PgParam> ParamsOf(const Row& row, const std::vector<std::int32_t>& series_nos) const;
-  absl::Status HoldLines(PgConnection& connection);
 
   RowPlace place_;
   std::vector<Row> rows_;

@@ -38,7 +38,8 @@ class StoreTest : public ::testing::Test {
   }
   // Another master's, say.
   std::unique_ptr<PgFoldStore> OpenFolds(RecentRing::Limits recent = {}) {
-    auto folds = PgFoldStore::Open({.url = url_, .recent = recent}, journal_);
+    // FoldBulk takes all for bulk.
+    auto folds = PgFoldStore::Open({.url = url_, .recent = recent, .bulk_ticks = 1}, journal_);
     EXPECT_TRUE(folds.ok()) << folds.status();
     return folds.ok() ? *std::move(folds) : nullptr;
   }

@@ -14,7 +14,8 @@
 // fold_after_commit; a deletion that takes its ledger first, or its attempts, leaves rows that nobody looks for at
 // sweep_after_commit; a sweep that notes its gaps later has samples missing at sweep_after_commit; rows of
 // rollups in a transaction of their own differ from the recount at rollup_before_copy, and narrow ones that
-// are taken in one and written in another at rollup_rows_taken.
+// are taken in one and written in another at rollup_rows_taken; what goes straight into leaves in a transaction
+// apart from its writer's mark is doubled, or lost, at bulk_after_commit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,6 +78,8 @@ struct Work {
   bool newcomers = false;
   // In each life a trial that was made for it is deleted.
   bool deletes = false;
+  // Of one more writer: 2000 samples a second.
+  bool bulk = false;
 };
 
 void PrintTo(const Work& work, std::ostream* out) { *out << work.name; }
@@ -127,6 +130,13 @@ const std::vector<Work>& Works() {
                   {"fold_after_commit", 10},
                   {"after_fold_before_heads", 10}},
        .age = {.seconds = 60}},
+      // So many samples a second that what came while the master was down, and more, goes straight into leaves.
+      {.name = "FoldBulk",
+       .points = {{"bulk_before_commit", 0, 4},
+                  {"bulk_after_commit", 0, 4},
+                  {"rollup_before_copy", 0, 2}},
+       .age = {.seconds = 60},
+       .bulk = true},
       {.name = "Merge",
        .points = {{"rollup_before_copy", 3},
                   {"merge_before_delete", 3},
@@ -274,6 +284,10 @@ class KillPointsTest : public ::testing::TestWithParam<Work> {
       scene_.StartRawWriter(
           kRankOfMany, master_.grpc_address(),
           {{"--series", absl::StrCat(work().series_count)}, {"--samples", "1"}, {"--rate", "20"}});
+    }
+    if (work().bulk) {
+      scene_.StartRawWriter(kRankOfMany, master_.grpc_address(),
+                            {{"--samples", "200"}, {"--rate", "10"}});
     }
     // Too slow to be merged for a day: its rows stay where the ring comes round.
     scene_.StartRawWriter(20, master_.grpc_address(), {{"--chunks", "2"}});

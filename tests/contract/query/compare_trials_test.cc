@@ -213,7 +213,7 @@ TEST_F(CompareTrialsTest, AnswersWhatAPlainListSays) {
     Fed& fed = fed_[random() % (round < 20 ? 2 : 3)];
     Turn(fed.name);
     CommitRandom(random, fed.state);
-    if (random() % 4 == 0) Fold();
+    if (random() % 4 == 0) random() % 2 == 0 ? FoldBulk() : Fold();
     if (random() % 6 == 0) Merge(random() % 2 == 0 ? 1 : 100);
     CheckComparison(random);
     if (round % 10 == 0) CheckTrials();

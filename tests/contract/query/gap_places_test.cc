@@ -111,7 +111,7 @@ TEST_F(GapPlaces, AreThoseOfTheWritersTicksWhereverTheyLie) {
     const int count = 1 + static_cast<int>(random() % 40);
     Send(rank, time_us + 1, count, 500'000, std::move(gaps));
     time_us += count * 500'000;
-    if (random() % 4 == 0) Fold();
+    if (random() % 4 == 0) random() % 2 == 0 ? FoldBulk() : Fold();
     if (random() % 8 == 0) Merge(1);
     if (random() % 4 != 0) continue;
     const v1::Completeness told = Ask();

@@ -271,7 +271,7 @@ TEST_F(QueryReadsDifferential, AnswersWhatAPlainListSays) {
   for (int round = 0; round < 60 && !HasFatalFailure(); ++round) {
     SCOPED_TRACE(absl::StrCat("round ", round));
     CommitRandom(random, trial_);
-    if (random() % 4 == 0) Fold();
+    if (random() % 4 == 0) random() % 3 == 0 ? FoldBulk() : Fold();
     if (random() % 6 == 0) Merge(random() % 2 == 0 ? 1 : 100);
     if (round % 3 != 0) continue;
     CheckSamples(random);
@@ -280,6 +280,7 @@ TEST_F(QueryReadsDifferential, AnswersWhatAPlainListSays) {
     CheckTimings(random);
   }
   EXPECT_GT(rollup_answers_, 0);
+  EXPECT_GT(bulk_fold_count_, 0);
   EXPECT_GT(infinite_buckets_, 0);
   // Another master: heads are empty but for what the rows say.
   Fold();

@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -53,7 +55,8 @@ class QueryReadsTest : public ::testing::Test {
     auto ingest = PgIngestStore::Open({.url = url_}, journal_);
     EXPECT_TRUE(ingest.ok()) << ingest.status();
     ingest_ = *std::move(ingest);
-    auto folds = PgFoldStore::Open({.url = url_}, journal_);
+    // FoldBulk takes all for bulk.
+    auto folds = PgFoldStore::Open({.url = url_, .bulk_ticks = 1}, journal_);
     EXPECT_TRUE(folds.ok()) << folds.status();
     folds_ = *std::move(folds);
     EXPECT_TRUE(folds_->AttachLeaves(kStartUs).ok());
@@ -140,6 +143,27 @@ class QueryReadsTest : public ::testing::Test {
     heads_.Folded(plan.folds, folded->fold_no);
   }
 
+  // Straight into leaves where nobody reads, as FoldLoop does.
+  void FoldBulk() {
+    const Heads::FoldPlan plan = heads_.PlanFold(trial_id_, INT64_MAX);
+    if (plan.folds.empty()) return;
+    if (!heads_.BeginBulk(trial_id_)) return Fold();
+    ++bulk_fold_count_;
+    const auto folded = folds_->FoldBulk(kEpoch, plan.folds, 0);
+    ASSERT_TRUE(folded.ok()) << folded.status();
+    heads_.Folded(plan.folds, folded->fold_no);
+    heads_.EndBulk(trial_id_);
+  }
+
+  // The same beside readers who read all the time: those that are there leave, as `rests` asks them to, and come again.
+  void FoldBulkBeside(std::atomic<bool>& rests) {
+    rests = true;
+    while (!heads_.BeginBulk(trial_id_)) std::this_thread::yield();
+    heads_.EndBulk(trial_id_);
+    rests = false;
+    FoldBulk();
+  }
+
   void Merge(std::int32_t ripe_tick_count) {
     const auto merged = folds_->Merge(kEpoch, {.fold_no_max = heads_.MergeableFoldNo(),
                                                .ripe_tick_count = ripe_tick_count,
@@ -206,6 +230,7 @@ class QueryReadsTest : public ::testing::Test {
   std::string external_id_ = "run";
   TrialId trial_id_{};
   std::vector<Point> points_;
+  int bulk_fold_count_ = 0;
   std::map<std::string, std::pair<TrialId, std::vector<Point>>> others_;
 };
 

@@ -140,6 +140,35 @@ TEST_F(QueryReadsTest, AFoldBetweenThePinAndTheLedgerCountsItsSamplesOnce) {
   }
 }
 
+// Rows of leaves do not say of which fold they are: who has pinned the heads before keeps folds out of leaves.
+TEST_F(QueryReadsTest, WhatIsFoldedInBulkBehindThePinIsReadOnce) {
+  Feed feed = OpenWriter("job");
+  const std::int32_t series_no = AddSeries("g", "counting");
+  StoreWithABreak store(reader_, [&] { FoldBulk(); });
+  const QueryReads reads(QuerySources{store, heads_, RealClock::Get(), liveness_});
+  for (std::int64_t round = 1; round <= 3; ++round) {
+    TickTable table;
+    table.tick_group = 1;
+    table.times_us = {kStartUs + round * 1000};
+    table.batches = {-1};
+    table.columns.push_back({.series_no = SeriesNo{series_no}, .values = {1}, .presence = {}});
+    Commit(feed, {std::move(table)}, kStartUs);
+    v1::ReadSamplesRequest request;
+    *request.mutable_trial() = Ref();
+    std::int64_t read = 0;
+    const absl::Status status =
+        reads.ReadSamples(request, Call(), [&](const v1::ReadSamplesResponse& message) {
+          read += message.values_size();
+          return true;
+        });
+    ASSERT_TRUE(status.ok()) << status;
+    EXPECT_EQ(read, round);
+  }
+  EXPECT_EQ(bulk_fold_count_, 0) << "the reader was there";
+  FoldBulk();
+  EXPECT_EQ(heads_.UnfoldedSampleCount(trial_id_), 0);
+}
+
 TEST_F(QueryReadsTest, AFoldWithinAListOfTrialsCountsItsSamplesOnce) {
   Feed feed = OpenWriter("job");
   const std::int32_t series_no = AddSeries("g", "counting");

@@ -219,7 +219,7 @@ TEST_F(RememberedBookTest, NothingIsRememberedWhileAChangeIsUnderWayOrInDoubt) {
 TEST_F(RememberedBookTest, ReadsBesideChangesTellWhatWasAckedBeforeThem) {
   Send();
   Warm();
-  std::atomic<bool> stop = false;
+  std::atomic<bool> stop = false, rests = false;
   std::atomic<int> read_count = 0;
   std::atomic<std::int64_t> declared = 0;
   std::atomic<std::int64_t> acked = static_cast<std::int64_t>(points_.size());
@@ -227,6 +227,7 @@ TEST_F(RememberedBookTest, ReadsBesideChangesTellWhatWasAckedBeforeThem) {
   std::atomic<std::int64_t> declaring = 0;
   const auto read_on = [&] {
     while (!stop) {
+      while (rests) std::this_thread::yield();
       const std::int64_t acked_before = acked;
       const std::int64_t declared_before = declared;
       const auto answer = remembering_.LatestValues(Request(), Call());
@@ -248,13 +249,14 @@ TEST_F(RememberedBookTest, ReadsBesideChangesTellWhatWasAckedBeforeThem) {
     const bool sent = Send(loss == 0 ? std::vector<Gap>{} : std::vector<Gap>{Loss(loss)});
     if (sent) declared += loss;
     acked = static_cast<std::int64_t>(points_.size());
-    if (random_() % 3 == 0) Fold();
+    if (random_() % 3 == 0) random_() % 2 == 0 ? FoldBulkBeside(rests) : Fold();
     if (random_() % 5 == 0) Merge(1);
     if (random_() % 7 == 0) series_.push_back(AddSeries("gpu", absl::StrCat("more_", round)));
   }
   stop = true;
   one.Join();
   two.Join();
+  EXPECT_GT(bulk_fold_count_, 0);
   EXPECT_GE(read_count, 200);
 }
 

@@ -347,12 +347,13 @@ TEST_F(RememberedChartsTest, RowsThatAPinHasInHeadsAreNotTakenForAll) {
 
 TEST_F(RememberedChartsTest, ReadsBesideChangesTellWhatWasAckedBeforeThem) {
   Send();
-  std::atomic<bool> stop = false;
+  std::atomic<bool> stop = false, rests = false;
   std::atomic<int> read_count = 0;
   std::atomic<std::uint64_t> acked = points_.size();
   std::atomic<std::uint64_t> begun = acked + series_.size();
   const auto read_on = [&] {
     for (int i = 0; !stop; ++i) {
+      while (rests) std::this_thread::yield();
       const std::uint64_t acked_before = acked;
       const auto answer = remembering_.QueryBuckets(
           Request(i % 2 == 0 ? v1::RESOLUTION_RAW : v1::RESOLUTION_UNSPECIFIED), Call());
@@ -368,7 +369,7 @@ TEST_F(RememberedChartsTest, ReadsBesideChangesTellWhatWasAckedBeforeThem) {
     begun = acked + series_.size();
     Send();
     acked = points_.size();
-    if (random_() % 3 == 0) Fold();
+    if (random_() % 3 == 0) random_() % 2 == 0 ? FoldBulkBeside(rests) : Fold();
     if (random_() % 5 == 0) Merge(1);
     if (random_() % 7 == 0) {
       series_.push_back(AddSeries("gpu", absl::StrCat("more_", round)));
@@ -377,6 +378,7 @@ TEST_F(RememberedChartsTest, ReadsBesideChangesTellWhatWasAckedBeforeThem) {
   stop = true;
   one.Join();
   two.Join();
+  EXPECT_GT(bulk_fold_count_, 0);
   EXPECT_GE(read_count, 200);
 }
 

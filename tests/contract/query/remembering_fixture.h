@@ -25,7 +25,8 @@ class RememberingTest : public QueryReadsTest {
  protected:
   RememberingTest() {
     auto ingest = PgIngestStore::Open({.url = url_, .book_changes = changes_}, journal_);
-    auto folds = PgFoldStore::Open({.url = url_, .book_changes = changes_}, journal_);
+    auto folds =
+        PgFoldStore::Open({.url = url_, .bulk_ticks = 1, .book_changes = changes_}, journal_);
     EXPECT_TRUE(ingest.ok() && folds.ok());
     ingest_ = *std::move(ingest);
     folds_ = *std::move(folds);

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <thread>
 
 #include "absl/time/clock.h"
+#include "storage/fold_plan.h"
 
 namespace stepwell {
 namespace {
@@ -43,6 +45,13 @@ class BusyStore final : public FoldStore {
     result.fold_no = static_cast<FoldNo>(fold_count.load());
     return result;
   }
+  absl::StatusOr<FoldResult> FoldBulk(std::int64_t epoch, const std::vector<WriterFold>& folds,
+                                      std::int32_t) override {
+    ++bulk_count;
+    if (on_bulk) on_bulk();
+    if (!bulk_status.ok()) return bulk_status;
+    return Fold(epoch, folds);
+  }
   absl::StatusOr<MergeResult> Merge(std::int64_t, const MergeLimits&) override {
     ++merge_count;
     return MergeResult{.more = merges_for_ever};
@@ -56,6 +65,9 @@ class BusyStore final : public FoldStore {
   absl::Status RecycleRecent(std::int64_t) override { return absl::OkStatus(); }
 
   bool merges_for_ever = false;
+  std::function<void()> on_bulk;
+  absl::Status bulk_status;
+  std::atomic<int> bulk_count = 0;
   std::atomic<int> fold_count = 0;
   std::atomic<int> merge_count = 0;
   std::atomic<int> recycle_count = 0;
@@ -137,6 +149,120 @@ TEST(FoldLoopTest, AFoldUnderSteadyIngestEndsAndMergesFollow) {
   loop.Stop();
   EXPECT_EQ(loop.FoldNow(std::nullopt, SteadyTime::Now()).status().message(),
             "this master is stopping");
+}
+
+HeadChunkPtr BulkChunk(std::uint64_t sequence, TrialId trial_id = kTrial) {
+  auto chunk = std::make_shared<HeadChunk>(*Chunk(sequence));
+  chunk->trial_id = trial_id;
+  TickTable& table = chunk->tables[0];
+  for (std::size_t i = 1; i < kBulkTicks; ++i) {
+    table.times_us.push_back(1000 + static_cast<std::int64_t>(i));
+    table.batches.push_back(-1);
+    table.columns[0].values.push_back(2.0);
+  }
+  return chunk;
+}
+
+// A loop that folds when it is asked, and what stands around it.
+class BulkLoopTest : public ::testing::Test {
+ protected:
+  BulkLoopTest() {
+    heads_.NoteWriter(kTrial, kWriter, 0);
+    state_.SetDatabase(absl::OkStatus());
+    state_.BecomeOwner(1, false);
+    loop_.Start();
+  }
+  absl::Status FoldNow() {
+    return loop_.FoldNow(std::nullopt, SteadyTime::Now() + absl::Seconds(20)).status();
+  }
+  Heads heads_;
+  BusyStore store_{heads_};
+  MasterState state_;
+  FoldLoop loop_{{.interval = absl::Hours(1), .merge = {}},
+                 {store_, heads_, state_, RealClock::Get(), [] { return std::int64_t{0}; }}};
+};
+
+TEST_F(BulkLoopTest, WhatComesInBulkGoesStraightIntoLeavesAndOthersTogether) {
+  constexpr TrialId kOther = static_cast<TrialId>(2);
+  heads_.NoteWriter(kOther, kWriter, 0);
+  heads_.Add({BulkChunk(1), Chunk(2), BulkChunk(1, kOther)});
+  store_.newest = 1'000;  // what it brings is of later
+  EXPECT_TRUE(FoldNow().ok());
+  EXPECT_EQ(store_.bulk_count, 2) << "a transaction for each trial";
+  EXPECT_EQ(heads_.UnfoldedSampleCount(kOther), 0);
+}
+
+TEST_F(BulkLoopTest, ATrialThatSomebodyReadsTakesTheWayThroughRecent) {
+  heads_.Add({BulkChunk(1)});
+  store_.newest = 1'000;
+  {
+    const HeadsPin pin = heads_.Pin(kTrial);
+    EXPECT_TRUE(FoldNow().ok());
+    EXPECT_EQ(store_.bulk_count, 0);
+    EXPECT_EQ(store_.fold_count, 1);
+    EXPECT_EQ(pin.chunks().size(), 1u);
+  }
+}
+
+TEST_F(BulkLoopTest, AReaderWhoComesMeanwhileSeesHeadsOfAfter) {
+  heads_.Add({BulkChunk(1)});
+  store_.newest = 1'000;
+  std::thread reader;
+  std::atomic<int> unfolded = -1;
+  store_.on_bulk = [&] {
+    reader = std::thread([&] {
+      const HeadsPin pin = heads_.Pin(kTrial);
+      int before = 0;
+      for (const HeadChunkPtr& chunk : pin.chunks()) before += chunk->sequence == 1 ? 1 : 0;
+      unfolded = before;
+    });
+    // As long as it may wait it does not go on.
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+    EXPECT_EQ(unfolded, -1);
+  };
+  EXPECT_TRUE(FoldNow().ok());
+  ASSERT_EQ(store_.bulk_count, 1);
+  reader.join();
+  EXPECT_EQ(unfolded, 0) << "the chunk that was folded meanwhile is not among them";
+}
+
+TEST_F(BulkLoopTest, WhereNobodyKnowsWhetherItIsStoredReadersWaitUntilHeadsWereCleared) {
+  heads_.Add({BulkChunk(1)});
+  store_.bulk_status = absl::UnknownError("COMMIT");
+  EXPECT_FALSE(FoldNow().ok());
+  EXPECT_TRUE(state_.lost_reported());
+  std::atomic<bool> entered = false;
+  std::thread reader([&] {
+    const HeadsPin pin = heads_.Pin(kTrial);
+    entered = true;
+    EXPECT_TRUE(pin.chunks().empty()) << "they may be in rows as well";
+  });
+  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  EXPECT_FALSE(entered);
+  state_.EndOwnership(1, [&] { heads_.Clear(); });
+  reader.join();
+}
+
+TEST_F(BulkLoopTest, WhereTheOwnershipEndedMeanwhileReadersGoOn) {
+  for (const absl::Status& status : {absl::OkStatus(), absl::UnknownError("COMMIT")}) {
+    SCOPED_TRACE(status.ToString());
+    heads_.Clear();
+    state_.BecomeOwner(1, false);
+    heads_.NoteWriter(kTrial, kWriter, 0);
+    heads_.Add({BulkChunk(1)});
+    store_.bulk_status = status;
+    store_.on_bulk = [&] { state_.EndOwnership(1, [&] { heads_.Clear(); }); };
+    EXPECT_FALSE(FoldNow().ok());
+    std::thread([&] { const HeadsPin pin = heads_.Pin(kTrial); }).join();
+  }
+}
+
+TEST_F(BulkLoopTest, AFoldThatFailedLetsReadersSeeWhatWasThere) {
+  heads_.Add({BulkChunk(1)});
+  store_.bulk_status = absl::UnavailableError("no");
+  EXPECT_FALSE(FoldNow().ok());
+  EXPECT_FALSE(state_.lost_reported());
+  EXPECT_EQ(heads_.Pin(kTrial).chunks().size(), 1u);
 }
 
 }  // namespace

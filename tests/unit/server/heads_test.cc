@@ -257,6 +257,15 @@ class RowsModel {
       }
     }
   }
+  // Rows of leaves, which do not say of which fold they are.
+  void FoldBulk(const std::vector<WriterFold>& folds) {
+    absl::MutexLock lock(&mu_);
+    for (const WriterFold& fold : folds) {
+      for (std::uint64_t s = fold.from_sequence_exclusive + 1; s <= fold.to_sequence; ++s) {
+        merged_.insert(s);
+      }
+    }
+  }
   void Merge(std::int64_t fold_no_max) {
     absl::MutexLock lock(&mu_);
     for (auto row = recent_.begin(); row != recent_.end();) {
@@ -290,7 +299,7 @@ TEST(HeadsTest, ReadersBesideFoldsAndMergesSeeEverySequenceOnce) {
   constexpr std::uint64_t kChunks = 3000;
   std::atomic<std::uint64_t> committed{0};
   std::atomic<bool> stop{false};
-  std::atomic<int> reads{0};
+  std::atomic<int> reads{0}, bulk_folds{0};
   Worker committer("committer", [&] {
     for (std::uint64_t i = 1; i <= kChunks; ++i) {
       // At least one read in every hundred chunks, however the threads are scheduled.
@@ -303,8 +312,15 @@ TEST(HeadsTest, ReadersBesideFoldsAndMergesSeeEverySequenceOnce) {
     for (std::int64_t fold_no = 1; !stop; ++fold_no) {
       const Heads::FoldPlan plan = heads.PlanFold(std::nullopt, 2000);
       if (plan.folds.empty()) continue;
-      rows.Fold(plan.folds, fold_no);
+      const bool in_bulk = fold_no % 2 == 0 && heads.BeginBulk(kTrial);
+      if (in_bulk) {
+        rows.FoldBulk(plan.folds);
+        ++bulk_folds;
+      } else {
+        rows.Fold(plan.folds, fold_no);
+      }
       heads.Folded(plan.folds, static_cast<FoldNo>(fold_no));
+      if (in_bulk) heads.EndBulk(kTrial);
     }
   });
   Worker merger("merger", [&] {
@@ -314,6 +330,8 @@ TEST(HeadsTest, ReadersBesideFoldsAndMergesSeeEverySequenceOnce) {
   const absl::Cleanup stop_all = [&stop] { stop = true; };
   std::uint64_t newest = 0;
   while (newest < kChunks) {
+    // Who pins all the time keeps folds from leaves.
+    while (bulk_folds <= reads / 4 && heads.unfolded_bytes() > 0) std::this_thread::yield();
     const std::uint64_t at_least = committed;
     const HeadsPin pin = heads.Pin(kTrial);
     // Room for folds and merges between the pin and the look at the rows.
@@ -327,6 +345,7 @@ TEST(HeadsTest, ReadersBesideFoldsAndMergesSeeEverySequenceOnce) {
     ++reads;
   }
   EXPECT_GE(reads, static_cast<int>(kChunks / 100));
+  EXPECT_GT(bulk_folds, 0);
 }
 
 }  // namespace

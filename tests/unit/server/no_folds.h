@@ -13,6 +13,10 @@ class NoFolds final : public FoldStore {
   absl::StatusOr<FoldResult> Fold(std::int64_t, const std::vector<WriterFold>&) override {
     return FoldResult{};
   }
+  absl::StatusOr<FoldResult> FoldBulk(std::int64_t epoch, const std::vector<WriterFold>& folds,
+                                      std::int32_t) override {
+    return Fold(epoch, folds);
+  }
   absl::StatusOr<MergeResult> Merge(std::int64_t, const MergeLimits&) override {
     return MergeResult{};
   }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "base/status_macros.h"
 #include "storage/merge_plan.h"
 #include "storage/stretch.h"
 #include "storage/vector_codec.h"
@@ -33,6 +34,12 @@ WriterFold Fold(const std::vector<std::vector<TickTable>>& parts,
     fold.parts.push_back({.received_time_us = received[i], .tables = &parts[i]});
   }
   return fold;
+}
+
+absl::StatusOr<std::vector<PlannedTicks>> PlanFold(const WriterFold& fold) {
+  STEPWELL_ASSIGN_OR_RETURN(FoldPlan plan, stepwell::PlanFold(fold, kNoBulk));
+  EXPECT_EQ(plan.bulk.size(), 0u);
+  return std::move(plan.recent);
 }
 
 TEST(FoldPlanTest, CountsDaysBeforeAndAfter1970) {
@@ -131,6 +138,72 @@ TEST(FoldPlanTest, LeavesPresenceOutWhereAStretchHasAllSamples) {
 
 TEST(FoldPlanTest, RefusesATableThatContradictsItself) {
   EXPECT_EQ(PlanFold(Fold({{Table(1, {1, 2}, {1})}}, {0})).status().code(),
+            absl::StatusCode::kInternal);
+}
+
+TickTable LongTable(std::uint32_t tick_group, std::size_t tick_count, std::int64_t start_us) {
+  std::vector<std::int64_t> times;
+  std::vector<double> values;
+  for (std::size_t i = 0; i < tick_count; ++i) {
+    times.push_back(start_us + static_cast<std::int64_t>(i) * 1'000'000);
+    values.push_back(static_cast<double>(i % 17));
+  }
+  return Table(tick_group, times, values);
+}
+
+TEST(FoldPlanTest, BulkIsWhatHasManyTicksOfOneGroupAndDay) {
+  const std::vector<std::vector<TickTable>> halves = {{LongTable(1, kBulkTicks / 2, 0)},
+                                                      {LongTable(1, kBulkTicks / 2, kDayUs / 2)}};
+  EXPECT_TRUE(HoldsBulk(Fold(halves, {5, 6})));
+  EXPECT_FALSE(HoldsBulk(Fold(halves, {kDayUs - 1, kDayUs}))) << "of two days";
+  EXPECT_FALSE(HoldsBulk(Fold({{LongTable(1, kBulkTicks - 1, 0)}}, {0})));
+  EXPECT_FALSE(
+      HoldsBulk(Fold({{LongTable(1, kBulkTicks / 2, 0), LongTable(2, kBulkTicks / 2, 0)}}, {0})));
+  EXPECT_FALSE(HoldsBulk(WriterFold()));
+}
+
+TEST(FoldPlanTest, BulkIsMergedAndTheRestWaits) {
+  const std::vector<std::vector<TickTable>> parts = {
+      {LongTable(1, 5000, 10'000'000), LongTable(2, 20, 0)}, {LongTable(1, 10, 0)}};
+  const WriterFold fold = Fold(parts, {7, 3});
+  const auto plan = PlanFold(fold, kBulkTicks);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->recent.size(), 1u);
+  EXPECT_EQ(plan->recent[0].ticks.tick_group, 2u);
+  ASSERT_EQ(plan->bulk.size(), 1u);
+  // As a merge makes them of the rows that a fold of the same would have written.
+  const auto waiting = stepwell::PlanFold(fold, kNoBulk);
+  std::vector<RecentTicksRow> ticks;
+  std::vector<RecentColumnRow> columns;
+  for (const PlannedTicks& planned : waiting->recent) {
+    if (planned.ticks.tick_group != 1) continue;
+    const RowPlace place{.tick_no = static_cast<std::int64_t>(ticks.size())};
+    ticks.push_back({.place = place, .recent = {}, .ticks = planned.ticks});
+    for (const EncodedColumn& column : planned.ticks.columns) columns.push_back({place, column});
+  }
+  const auto merged = JoinRecent(ticks, columns);
+  const std::vector<MergedStretch>& bulk = plan->bulk[0].stretches;
+  ASSERT_EQ(bulk.size(), merged->size());
+  for (std::size_t i = 0; i < bulk.size(); ++i) {
+    EXPECT_EQ(bulk[i].ticks.times.bits, merged->at(i).ticks.times.bits);
+    EXPECT_EQ(bulk[i].ticks.columns.at(0).values.bits,
+              merged->at(i).ticks.columns.at(0).values.bits);
+    EXPECT_EQ(bulk[i].ticks.columns.at(0).sum, merged->at(i).ticks.columns.at(0).sum);
+    EXPECT_EQ(bulk[i].rollups[0].grid.buckets, merged->at(i).rollups[0].grid.buckets);
+    EXPECT_EQ(bulk[i].rollups[1].series.size(), merged->at(i).rollups[1].series.size());
+  }
+}
+
+TEST(FoldPlanTest, OfBulkAtWhichNothingWasMeasuredNothingIsKept) {
+  TickTable table = LongTable(1, 2 * kBulkTicks, 0);
+  table.columns.clear();
+  const auto plan = PlanFold(Fold({{table}}, {0}), kBulkTicks);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_TRUE(plan->bulk.empty());
+  EXPECT_TRUE(plan->recent.empty());
+  TickTable wrong = LongTable(1, 2 * kBulkTicks, 0);
+  wrong.columns[0].values.pop_back();
+  EXPECT_EQ(PlanFold(Fold({{wrong}}, {0}), kBulkTicks).status().code(),
             absl::StatusCode::kInternal);
 }
 

@@ -1,0 +1,133 @@
+#include "storage/pg_bulk_writer.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "base/failpoint.h"
+#include "base/status_macros.h"
+#include "storage/pg_caps_read.h"
+#include "storage/pg_merge_copy.h"
+
+namespace stepwell {
+namespace {
+
+std::vector<SeriesNo> SeriesOf(const BulkStretch& bulk) {
+  std::set<SeriesNo> series;
+  for (const MergedStretch& stretch : bulk.stretches) {
+    for (const EncodedColumn& column : stretch.ticks.columns) series.insert(column.series_no);
+  }
+  return {series.begin(), series.end()};
+}
+
+// Their grids alone: what is joined is decided by them.
+std::vector<StretchRollups> GridsOf(const BulkStretch& bulk) {
+  std::vector<StretchRollups> grids;
+  for (const MergedStretch& stretch : bulk.stretches) {
+    StretchRollups& of_stretch = grids.emplace_back();
+    for (std::size_t i = 0; i < of_stretch.size(); ++i) {
+      const Rollup& rollup = stretch.rollups[i];
+      of_stretch[i] = {.grid = rollup.grid,
+                       .first_time_us = rollup.first_time_us,
+                       .last_time_us = rollup.last_time_us,
+                       .series = {}};
+    }
+  }
+  return grids;
+}
+
+// Those of the work, and those that only narrow rollups have.
+std::vector<std::int32_t> NumbersOf(const std::vector<SeriesNo>& series,
+                                    const std::vector<SeriesNo>& narrow) {
+  std::set<std::int32_t> numbers;
+  for (const SeriesNo series_no : series) numbers.insert(Value(series_no));
+  for (const SeriesNo series_no : narrow) numbers.insert(Value(series_no));
+  return {numbers.begin(), numbers.end()};
+}
+
+}  // namespace
+
+absl::StatusOr<KeepPlan> PgBulkWriter::Prepare(PgConnection& connection, TrialId trial_id,
+                                               const std::vector<BulkWork>& works) {
+  STEPWELL_ASSIGN_OR_RETURN(KeepPlan plan, ReadKeepPlan(connection, trial_id));
+  for (const BulkWork& work : works) {
+    for (const KeepClass& each : plan.used()) {
+      STEPWELL_RETURN_IF_ERROR(leaves_.Ensure(connection, each.keep_class, work.bulk.received_day));
+    }
+  }
+  return plan;
+}
+
+absl::Status PgBulkWriter::Write(PgConnection& connection, TrialId trial_id, const KeepPlan& plan,
+                                 const std::vector<BulkWork>& works, std::int32_t first_open_day,
+                                 UsageLedger& usage) {
+  STEPWELL_ASSIGN_OR_RETURN(const bool holds, HoldKeepPlan(connection, plan));
+  if (!holds) return absl::UnavailableError("caps changed meanwhile");
+  std::vector<Laid> all;
+  for (const BulkWork& work : works) {
+    STEPWELL_ASSIGN_OR_RETURN(all.emplace_back(),
+                              Lay(connection, trial_id, plan, work, first_open_day, usage));
+  }
+  for (Laid& laid : all) STEPWELL_RETURN_IF_ERROR(laid.rollups.HoldLines(connection));
+  for (Laid& laid : all) {
+    STEPWELL_RETURN_IF_ERROR(Copy(connection, trial_id, laid, usage));
+    STEPWELL_RETURN_IF_ERROR(laid.rollups.DropGrids(connection, groups_, usage));
+  }
+  STEPWELL_FAILPOINT("bulk_before_commit");
+  return absl::OkStatus();
+}
+
+void PgBulkWriter::Forget() {
+  leaves_.Clear();
+  rollup_ring_.Forget();
+}
+
+absl::StatusOr<PgBulkWriter::Laid> PgBulkWriter::Lay(PgConnection& connection, TrialId trial_id,
+                                                     const KeepPlan& plan, const BulkWork& work,
+                                                     std::int32_t first_open_day,
+                                                     UsageLedger& usage) {
+  const std::int32_t received_day = work.bulk.received_day;
+  const std::vector<SeriesNo> series = SeriesOf(work.bulk);
+  std::vector<const std::string*> names;
+  for (const SeriesNo series_no : series) names.push_back(&groups_.GroupOf(trial_id, series_no));
+  Laid laid{.work = &work, .classes = MergeClasses(plan, series, names), .rollups = {}};
+  using Day = PgRollupJoiner::Day;
+  STEPWELL_ASSIGN_OR_RETURN(
+      laid.rollups,
+      PgRollupJoiner::Plan(
+          connection,
+          {.trial_id = trial_id, .writer_no = work.writer_no, .received_day = received_day},
+          laid.classes, GridsOf(work.bulk),
+          {.day = received_day < first_open_day ? Day::kIsOver : Day::kGoesOn}));
+  for (const auto& [keep_class, series_nos] : laid.classes.by_class()) {
+    rollup_ring_.NoteWritten({keep_class, received_day});
+  }
+  const std::vector<SeriesNo>& narrow = laid.rollups.narrow_series();
+  if (!narrow.empty()) {
+    STEPWELL_RETURN_IF_ERROR(groups_.Prepare(connection, {{trial_id, narrow.back()}}));
+  }
+  STEPWELL_RETURN_IF_ERROR(
+      laid.rollups.TakeRows(connection, NumbersOf(series, narrow), groups_, usage));
+  return laid;
+}
+
+absl::Status PgBulkWriter::Copy(PgConnection& connection, TrialId trial_id, Laid& laid,
+                                UsageLedger& usage) {
+  const BulkWork& work = *laid.work;
+  MergeCopy copy(groups_, laid.classes, usage);
+  RowPlace place{
+      .trial_id = trial_id, .writer_no = work.writer_no, .received_day = work.bulk.received_day};
+  for (std::size_t i = 0; i < work.bulk.stretches.size(); ++i) {
+    place.tick_no = work.tick_nos[i];
+    const EncodedTicks& ticks = work.bulk.stretches[i].ticks;
+    copy.Add(place, i, ticks);
+    for (const EncodedColumn& column : ticks.columns) {
+      growth_.NoteRows({laid.classes.ClassOf(column.series_no), place.received_day}, 1);
+    }
+  }
+  laid.rollups.CopyInto(work.bulk.stretches, work.tick_nos, laid.classes, copy);
+  return copy.Send(connection);
+}
+
+}  // namespace stepwell

@@ -1,0 +1,240 @@
+// Folds into leaves: what a fold and a merge would have made in two transactions, made in one. What must hold at
+// each commit: rows, their rollups, the ledger and the writer's mark agree; each sample is there once. What it must
+// survive: a leaf that refuses, caps that change, a merge that is in the middle of the same stretch, a trial that is
+// deleted, a COMMIT of which nobody hears, sweeps that want the same rows.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "storage/fold_plan.h"
+#include "tests/contract/caps_store_test.h"
+#include "tests/support/codec_vectors.h"
+
+namespace stepwell {
+namespace {
+
+using testing::CapsStoreTest;
+using testing::Connect;
+using testing::kDayUs;
+using testing::kEpoch;
+using testing::kNowUs;
+using testing::RollupMismatchSql;
+using testing::Rollups;
+using testing::Samples;
+using testing::TestSeed;
+
+constexpr std::int64_t kHourUs = 3'600'000'000;
+
+class BulkFold : public CapsStoreTest {
+ protected:
+  void FoldNow(const WriterFold& fold) override {
+    const auto folded = folds_->FoldBulk(kEpoch, {fold}, DayOf(kNowUs));
+    ASSERT_TRUE(folded.ok()) << folded.status();
+  }
+  void FillAndCount(const OpenedWriter& writer, const std::vector<TickTable>& tables) {
+    Fill(writer, tables);
+    Count(writer, tables, expected_);
+  }
+  std::int64_t Waiting() {
+    return Number(
+        "select (select count(*) from stepwell.recent) + "
+        "(select count(*) from stepwell.recent_ticks)");
+  }
+  void ExpectExact() {
+    EXPECT_EQ(ReadSamples(), expected_);
+    EXPECT_EQ(Text(RollupMismatchSql(Rollups::kExact)), "") << "recount/rollups";
+    ExpectNothingVanished();
+  }
+  // Inserts into leaves of metrics fail.
+  void RefuseLeaves() {
+    Run("create function stepwell.refuses() returns trigger language plpgsql as "
+        "$$ begin raise exception 'no room in this leaf'; end $$");
+    Run("create trigger refuses before insert on stepwell.metrics for each row execute function "
+        "stepwell.refuses()");
+  }
+
+  Samples expected_;
+};
+
+TEST_F(BulkFold, MakesRowsAndRollupsOfLeavesInOneTransaction) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 3);
+  CommitTo(writer, 1, 2);
+  const std::vector<TickTable> tables = {Table(3, 5000)};
+  const auto folded = folds_->FoldBulk(kEpoch, {FoldOf(writer, 0, 2, tables)}, DayOf(kNowUs));
+  ASSERT_TRUE(folded.ok()) << folded.status();
+  EXPECT_EQ(folded->row_count, 6) << "two stretches";
+  EXPECT_EQ(folded->sample_count, 15'000);
+  EXPECT_EQ(Progress(writer).folded_sequence, 2u);
+  EXPECT_EQ(Waiting(), 0);
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics_k0_20241004"), 6);
+  EXPECT_EQ(Number("select count(distinct tick_no) from stepwell.ticks"), 2);
+  EXPECT_EQ(Number("select max(tick_no) / 65536 from stepwell.ticks"), Value(folded->fold_no));
+  Count(writer, tables, expected_);
+  EXPECT_EQ(ReadSamples(), expected_);
+  EXPECT_EQ(Text(RollupMismatchSql(Rollups::kExact)), "");
+  ExpectUsageAddsUp();
+  EXPECT_EQ(folds_->FoldBulk(kEpoch, {FoldOf(writer, 0, 2, tables)}, 0).status().code(),
+            absl::StatusCode::kFailedPrecondition)
+      << "it is done";
+  EXPECT_EQ(folds_->FoldBulk(kEpoch + 1, {FoldOf(writer, 2, 2, tables)}, 0).status().code(),
+            absl::StatusCode::kAborted);
+  EXPECT_EQ(ReadSamples(), expected_);
+}
+
+TEST_F(BulkFold, WhatIsNoBulkWaitsInRecent) {
+  folds_ = *PgFoldStore::Open({.url = url_}, journal_);
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 3);
+  TickTable few = Table(1, 10);
+  few.tick_group = 2;
+  FillAndCount(writer, {Table(3, static_cast<int>(kBulkTicks)), few});
+  EXPECT_EQ(Number("select count(*) from stepwell.recent"), 1);
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 3);
+  EXPECT_EQ(ReadSamples(), expected_);
+  MergeNow();
+  EXPECT_EQ(Waiting(), 0);
+  ExpectExact();
+}
+
+TEST_F(BulkFold, OfOneTrialAlone) {
+  const OpenedWriter one = OpenWriter("one"), other = OpenWriter("other");
+  for (const OpenedWriter& writer : {one, other}) {
+    AddSeries(writer.trial_id, 1);
+    CommitTo(writer, 1, 1);
+  }
+  const std::vector<TickTable> tables = {Table(1, 10)};
+  EXPECT_EQ(folds_->FoldBulk(kEpoch, {FoldOf(one, 0, 1, tables), FoldOf(other, 0, 1, tables)}, 0)
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 0);
+}
+
+TEST_F(BulkFold, JoinsNarrowRollupsAsMergesDo) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 2);
+  for (int i = 0; i < 100; ++i) {
+    FillAndCount(writer, {Table(2, 300, kNowUs + i * 300 * std::int64_t{1'000'000})});
+  }
+  const std::string rows =
+      "select count(*) from (table stepwell.rollups union all table stepwell.recent_rollups) r "
+      "where series_no = 1 and step_seconds = ";
+  EXPECT_LE(Number(absl::StrCat(rows, 10)), 8 + 15 + 6) << "8 hours and 20 minutes";
+  EXPECT_LE(Number(absl::StrCat(rows, 60)), 2 + 15 + 6);
+  EXPECT_GE(Number("select max(bucket_count) from stepwell.rollups where step_seconds = 10"), 300);
+  ExpectExact();
+  // Nothing waits of a day that is over.
+  const std::vector<TickTable> late = {Table(2, 30, kNowUs - kDayUs)};
+  const WriterProgress at = Progress(writer);
+  CommitTo(writer, at.committed_sequence + 1, at.committed_sequence + 1);
+  const std::int64_t waiting = Number("select count(*) from stepwell.recent_rollups");
+  const auto folded = folds_->FoldBulk(
+      kEpoch, {FoldOf(writer, at.folded_sequence, at.committed_sequence + 1, late)},
+      DayOf(kNowUs) + 1);
+  ASSERT_TRUE(folded.ok()) << folded.status();
+  EXPECT_LE(Number("select count(*) from stepwell.recent_rollups"), waiting);
+  EXPECT_EQ(Text(RollupMismatchSql(Rollups::kExact)), "");
+}
+
+TEST_F(BulkFold, RowsGoIntoTheClassesOfTheirGroups) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 4);
+  SetCaps(Of(writer, "timing"), {.raw_age_seconds = 86'400});
+  FillAndCount(writer, {Table(4, 2000)});
+  EXPECT_EQ(Number("select count(distinct keep_class) from stepwell.metrics"), 2);
+  EXPECT_EQ(Number("select count(*) from stepwell.ticks"), 2);
+  // They change: what is prepared next goes by the new ones.
+  SetCaps(Of(writer, "timing"), {.raw_age_seconds = 2 * 86'400});
+  FillAndCount(writer, {Table(4, 2000, kNowUs + kHourUs)});
+  EXPECT_EQ(Number("select count(distinct keep_class) from stepwell.metrics"), 3);
+  EXPECT_EQ(Waiting(), 0);
+  ExpectExact();
+}
+
+TEST_F(BulkFold, WhatALeafRefusesWaitsInRecentAndIsTriedAgainLater) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 2);
+  FillAndCount(writer, {Table(2, 2000)});
+  RefuseLeaves();
+  FillAndCount(writer, {Table(2, 2000, kNowUs + kHourUs)});
+  EXPECT_GT(Waiting(), 0);
+  EXPECT_EQ(ReadSamples(), expected_);
+  Run("drop trigger refuses on stepwell.metrics");
+  FillAndCount(writer, {Table(2, 2000, kNowUs + 2 * kHourUs)});
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 2) << "it rests";
+  Reopen();
+  FillAndCount(writer, {Table(2, 2000, kNowUs + 3 * kHourUs)});
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 4);
+  MergeNow();
+  ExpectExact();
+}
+
+TEST_F(BulkFold, OfADeletedTrialMovesTheMarkAndKeepsNothing) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 2);
+  CommitTo(writer, 1, 1);
+  ASSERT_TRUE(caps_.Delete(kEpoch, {.external_id = "t"}, kAllProjects).ok());
+  const std::vector<TickTable> tables = {Table(2, 2000)};
+  const auto folded = folds_->FoldBulk(kEpoch, {FoldOf(writer, 0, 1, tables)}, DayOf(kNowUs));
+  ASSERT_TRUE(folded.ok()) << folded.status();
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 0);
+  EXPECT_EQ(Waiting(), 0);
+}
+
+TEST_F(BulkFold, InTheMiddleOfAMergeOfTheTrialTakesTheOtherWay) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 30);
+  const std::vector<TickTable> first = {Table(30, 20)};
+  Count(writer, first, expected_);
+  CommitTo(writer, 1, 1);
+  ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, 0, 1, first)}).ok());
+  sent_[{Value(writer.trial_id), "gpu"}] += 15 * 20;
+  sent_[{Value(writer.trial_id), "timing"}] += 15 * 20;
+  const auto merged = folds_->Merge(
+      kEpoch, {.fold_no_max = Newest(), .ripe_tick_count = 1, .now_us = kNowUs, .rows_max = 5});
+  ASSERT_TRUE(merged.ok() && merged->more) << merged.status();
+  const std::int64_t in_leaves = Number("select count(*) from stepwell.metrics");
+  ASSERT_LT(in_leaves, 30);
+  FillAndCount(writer, {Table(30, 1500, kNowUs + kHourUs)});
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), in_leaves);
+  MergeNow();
+  ExpectExact();
+}
+
+// Beside sweeps that empty the leaves which these folds fill, and one who changes caps.
+TEST_F(BulkFold, BesideSweepsNothingVanishesAndNobodyWaitsForEver) {
+  std::mt19937_64 random(TestSeed());
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 6);
+  SetCaps(Of(writer), {.raw_age_seconds = 86'400, .rollup_age_seconds = 4 * 86'400});
+  std::atomic<bool> stop = false;
+  std::atomic<std::int64_t> now_us = kNowUs;
+  std::atomic<int> sweeps = 0;
+  std::thread sweeper([&] {
+    while (!stop) {
+      const auto swept = caps_.Sweep(kEpoch, {.now_us = now_us}, kAllProjects);
+      EXPECT_TRUE(swept.ok()) << swept.status();
+      ++sweeps;
+    }
+  });
+  int folds = 0;
+  for (; folds < 40 || sweeps < 20; ++folds) {
+    if (folds % 8 == 7) now_us += kDayUs;
+    const std::int64_t start_us = now_us - static_cast<std::int64_t>(random() % 1000);
+    Fill(writer, {NoisyTable(6, 100 + static_cast<int>(random() % 400), start_us)}, now_us);
+    if (folds % 5 == 4) MergeNow(now_us);
+  }
+  stop = true;
+  sweeper.join();
+  EXPECT_EQ(Number("select deadlocks from pg_stat_database where datname = current_database()"), 0);
+  ExpectNothingVanished();
+  SweepAll(now_us + 3 * kDayUs);
+  ExpectNothingVanished();
+}
+
+}  // namespace
+}  // namespace stepwell
