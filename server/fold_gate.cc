@@ -39,7 +39,6 @@ bool FoldGate::Begin(TrialId trial_id) {
   absl::MutexLock lock(&mu_);
   if (all_reader_count_ > 0) return false;
   const auto [trial, is_new] = trials_.try_emplace(trial_id);
-  STEPWELL_CHECK(!trial->second.is_folded);
   if (!is_new) return false;
   trial->second.is_folded = true;
   ++fold_count_;

@@ -42,7 +42,7 @@ class FoldGate {
   // While any is.
   Reader EnterAll() ABSL_LOCKS_EXCLUDED(mu_) { return EnterFor(std::nullopt); }
 
-  // False: somebody reads the trial, or waits to. REQUIRES: it is not folded in bulk.
+  // False: somebody reads the trial, or waits to, or a fold of it has not ended: nobody knows what came of it.
   bool Begin(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
   // Of one that Open ended it does nothing.
   void End(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);

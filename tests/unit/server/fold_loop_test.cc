@@ -231,6 +231,9 @@ TEST_F(BulkLoopTest, WhereNobodyKnowsWhetherItIsStoredReadersWaitUntilHeadsWereC
   store_.bulk_status = absl::UnknownError("COMMIT");
   EXPECT_FALSE(FoldNow().ok());
   EXPECT_TRUE(state_.lost_reported());
+  // Before anybody looked after the ownership: it is not begun again, but may be folded the other way.
+  EXPECT_TRUE(FoldNow().ok());
+  EXPECT_EQ(store_.bulk_count, 1);
   std::atomic<bool> entered = false;
   std::thread reader([&] {
     const HeadsPin pin = heads_.Pin(kTrial);
