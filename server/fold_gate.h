@@ -8,19 +8,19 @@
 //   if (gate.Begin(trial_id)) { ... commit, take from heads ...; gate.End(trial_id); }
 #pragma once
 
-#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "base/ids.h"
 
 namespace stepwell {
 
 class FoldGate {
  public:
-  // One who reads a trial, or all. Movable; leaves by itself. The gate outlives it.
+  // One who reads a trial. Movable; leaves by itself. The gate outlives it.
   class Reader {
    public:
     Reader(Reader&& other) noexcept
@@ -32,15 +32,17 @@ class FoldGate {
 
    private:
     friend class FoldGate;
-    Reader(FoldGate* gate, std::optional<TrialId> trial_id) : gate_(gate), trial_id_(trial_id) {}
+    Reader(FoldGate* gate, TrialId trial_id) : gate_(gate), trial_id_(trial_id) {}
     FoldGate* gate_;
-    std::optional<TrialId> trial_id_;
+    TrialId trial_id_;
   };
 
-  // Blocks while the trial is folded in bulk.
-  Reader Enter(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_) { return EnterFor(trial_id); }
-  // While any is.
-  Reader EnterAll() ABSL_LOCKS_EXCLUDED(mu_) { return EnterFor(std::nullopt); }
+  // Blocks while the trial is folded in bulk: one transaction and what it has to prepare, or as long as nobody knows
+  // what came of it.
+  Reader Enter(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits for as much without entering; false = it is folded still. For who may wait for a time only: Enter then
+  // waits for one fold at most, which has begun in between.
+  bool AwaitEnd(TrialId trial_id, absl::Duration most) ABSL_LOCKS_EXCLUDED(mu_);
 
   // False: somebody reads the trial, or waits to, or a fold of it has not ended: nobody knows what came of it.
   bool Begin(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
@@ -54,13 +56,11 @@ class FoldGate {
     int reader_count = 0;  // who waits to be one is one
     bool is_folded = false;
   };
-  Reader EnterFor(std::optional<TrialId> trial_id) ABSL_LOCKS_EXCLUDED(mu_);
-  void Leave(std::optional<TrialId> trial_id) ABSL_LOCKS_EXCLUDED(mu_);
+  void Leave(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
+  bool IsFoldedLocked(TrialId trial_id) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   absl::Mutex mu_;
   absl::flat_hash_map<TrialId, Trial> trials_ ABSL_GUARDED_BY(mu_);  // with a reader or a fold
-  int all_reader_count_ ABSL_GUARDED_BY(mu_) = 0;
-  int fold_count_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace stepwell

@@ -162,28 +162,36 @@ absl::Status FoldLoop::FoldPlanned(std::int64_t epoch, const std::vector<WriterF
     (trial == bulk.end() ? others : trial->second).push_back(fold);
   }
   for (const auto& [trial_id, of_trial] : bulk) {
-    if (!parts_.heads.BeginBulk(trial_id)) {
-      others.insert(others.end(), of_trial.begin(), of_trial.end());
-      continue;
+    bool taken = false;
+    if (parts_.heads.BeginBulk(trial_id)) {
+      STEPWELL_ASSIGN_OR_RETURN(taken, FoldBulk(epoch, trial_id, of_trial, counts));
     }
-    STEPWELL_RETURN_IF_ERROR(FoldBulk(epoch, trial_id, of_trial, counts));
+    if (!taken) others.insert(others.end(), of_trial.begin(), of_trial.end());
   }
   if (others.empty()) return absl::OkStatus();
   return NoteFolded(epoch, others, parts_.store.Fold(epoch, others), counts);
 }
 
-absl::Status FoldLoop::FoldBulk(std::int64_t epoch, TrialId trial_id,
-                                const std::vector<WriterFold>& folds, FoldedCounts& counts) {
+absl::StatusOr<bool> FoldLoop::FoldBulk(std::int64_t epoch, TrialId trial_id,
+                                        const std::vector<WriterFold>& folds,
+                                        FoldedCounts& counts) {
   const std::int64_t now_us = absl::ToUnixMicros(parts_.clock.Now());
   const auto folded =
       parts_.store.FoldBulk(epoch, folds, DayOf(now_us - options_.merge.ripe_age_us));
-  const absl::Status noted = NoteFolded(epoch, folds, folded, counts);
+  const bool taken = !folded.ok() || folded->has_value();
+  absl::Status noted = absl::OkStatus();
+  if (!folded.ok()) {
+    noted = NoteFolded(epoch, folds, folded.status(), counts);
+  } else if (taken) {
+    noted = NoteFolded(epoch, folds, **folded, counts);
+  }
   // Rows that may be there, or not, must meet no reader beside the heads of before: who waits goes on when these
   // were cleared, which they are already where this ownership has ended.
   const bool in_doubt = absl::IsUnknown(folded.status());
   if (in_doubt) parts_.state.ReportLost(epoch);
   if (!in_doubt || !parts_.state.IfOwner(epoch, [] {})) parts_.heads.EndBulk(trial_id);
-  return noted;
+  STEPWELL_RETURN_IF_ERROR(noted);
+  return taken;
 }
 
 absl::Status FoldLoop::NoteFolded(std::int64_t epoch, const std::vector<WriterFold>& folds,

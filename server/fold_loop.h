@@ -75,8 +75,9 @@ class FoldLoop {
   // One plan: trials that come in bulk one by one, the others together.
   absl::Status FoldPlanned(std::int64_t epoch, const std::vector<WriterFold>& folds,
                            FoldedCounts& counts);
-  absl::Status FoldBulk(std::int64_t epoch, TrialId trial_id, const std::vector<WriterFold>& folds,
-                        FoldedCounts& counts);
+  // False: Fold is to take it.
+  absl::StatusOr<bool> FoldBulk(std::int64_t epoch, TrialId trial_id,
+                                const std::vector<WriterFold>& folds, FoldedCounts& counts);
   // What came of it, told to heads and to whoever looks after the ownership.
   absl::Status NoteFolded(std::int64_t epoch, const std::vector<WriterFold>& folds,
                           const absl::StatusOr<FoldResult>& folded, FoldedCounts& counts);

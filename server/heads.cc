@@ -172,9 +172,8 @@ HeadsPin Heads::Pin(TrialId trial_id) {
 }
 
 HeadsPin Heads::PinAll() {
-  FoldGate::Reader reader = gate_.EnterAll();
   absl::MutexLock lock(&mu_);
-  HeadsPin pin(this, std::move(reader), fold_no_);
+  HeadsPin pin(this, std::nullopt, fold_no_);
   ++pins_[fold_no_];
   for (const auto& [trial_id, trial] : trials_) {
     for (const auto& [writer_no, writer] : trial.writers) {

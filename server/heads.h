@@ -51,9 +51,9 @@ class HeadsPin {
 
  private:
   friend class Heads;
-  HeadsPin(Heads* heads, FoldGate::Reader reader, FoldNo newest)
+  HeadsPin(Heads* heads, std::optional<FoldGate::Reader> reader, FoldNo newest)
       : reader_(std::move(reader)), heads_(heads), newest_(newest), fold_no_(newest) {}
-  FoldGate::Reader reader_;
+  std::optional<FoldGate::Reader> reader_;  // none = of every trial
   Heads* heads_;
   FoldNo newest_;  // of all trials
   FoldNo fold_no_;
@@ -85,9 +85,12 @@ class Heads {
   // data comes as a chunk without tables that carries the last of them.
   void Add(const std::vector<HeadChunkPtr>& chunks);
 
-  // Waits while the trial, or any, is folded in bulk: for about a transaction.
+  // Waits while the trial is folded in bulk.
   HeadsPin Pin(TrialId trial_id);
-  // Of every trial; recovering() says nothing then.
+  // Waits for that without pinning, for so long at most; false = it goes on.
+  bool AwaitBulk(TrialId trial_id, absl::Duration most) { return gate_.AwaitEnd(trial_id, most); }
+  // Of every trial; recovering() says nothing then. For who counts, by the marks of writers: rows of leaves may hold
+  // what chunks() holds, too.
   HeadsPin PinAll();
   // The newest value of each series that is in memory. Series that are missing, or whose rows were
   // not asked, must be read from rows, once, and given to NoteLatest. While a pin is held nothing

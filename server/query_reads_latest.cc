@@ -87,6 +87,7 @@ absl::StatusOr<std::optional<LatestAnswer>> QueryReads::AnswerLatestFromMemory(
   const std::optional<LatestAnswer> unknown;
   const std::int64_t owner_epoch = sources_.owner_epoch == nullptr ? 0 : sources_.owner_epoch();
   if (owner_epoch == 0 || !AnyRowsAsked(sources_.heads.ListLatest(trial_id))) return unknown;
+  STEPWELL_RETURN_IF_ERROR(AwaitBulk(sources_, trial_id, call));
   const HeadsPin pin = sources_.heads.Pin(trial_id);
   if (pin.recovering()) return unknown;
   const auto book = sources_.store.ReadBook(trial_id, owner_epoch, call.deadline);

@@ -26,6 +26,8 @@ std::int64_t OwnerEpoch(const QuerySources& sources) {
   return sources.owner_epoch == nullptr ? 0 : sources.owner_epoch();
 }
 
+constexpr absl::Duration kBulkPoll = absl::Milliseconds(100);
+
 HeadsPin PinReplayed(const QuerySources& sources, TrialId trial_id, SteadyTime patience,
                      const ReadCall& call) {
   const auto must_wait = [&](const HeadsPin& pin) {
@@ -40,6 +42,19 @@ HeadsPin PinReplayed(const QuerySources& sources, TrialId trial_id, SteadyTime p
 }
 
 }  // namespace
+
+absl::Status AwaitBulk(const QuerySources& sources, TrialId trial_id, const ReadCall& call) {
+  bool is_over = sources.heads.AwaitBulk(trial_id, absl::ZeroDuration());
+  if (is_over) return absl::OkStatus();
+  call.rest([&] {
+    while (!is_over && !call.deadline.HasPassed() && !call.cancelled()) {
+      is_over = sources.heads.AwaitBulk(trial_id, kBulkPoll);
+    }
+  });
+  if (is_over) return absl::OkStatus();
+  return absl::UnavailableError(
+      "the trial's newest samples are on their way into the database; come again");
+}
 
 absl::StatusOr<std::unique_ptr<TrialView>> TrialView::Open(const QuerySources& sources,
                                                            const v1::TrialRef& ref_untrusted,
@@ -91,6 +106,7 @@ absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> TrialView::OpenFound(
       std::min(SteadyTime::Now() + kReplayPatience, call.deadline - absl::Seconds(1));
   std::vector<std::unique_ptr<TrialView>> views;
   for (const TrialId trial_id : trial_ids) {
+    STEPWELL_RETURN_IF_ERROR(AwaitBulk(sources, trial_id, call));
     views.emplace_back(new TrialView(sources, PinReplayed(sources, trial_id, patience, call)));
   }
   if (book == Book::kRemembered) {

@@ -51,6 +51,10 @@ struct ReadCall {
   std::function<void(const std::function<void()>&)> rest = [](const auto& wait) { wait(); };
 };
 
+// Before the heads of a trial are pinned: waits for a fold of it in bulk, while others may have the call's turn.
+// kUnavailable = it went on until the deadline.
+absl::Status AwaitBulk(const QuerySources& sources, TrialId trial_id, const ReadCall& call);
+
 // Series of one read at most; their names alone are about 30 MB.
 inline constexpr std::int32_t kReadSeriesMax = 100'000;
 

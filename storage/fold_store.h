@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -73,14 +74,15 @@ class FoldStore {
   [[nodiscard]] virtual absl::StatusOr<FoldResult> Fold(std::int64_t owner_epoch,
                                                         const std::vector<WriterFold>& folds) = 0;
   // The same for a trial that comes in bulk (HoldsBulk): stretches of kBulkTicks and more become rows of leaves at
-  // once, with their rollups, as if folded and merged in one transaction; the rest waits in recent. What a leaf
-  // refuses is folded as by Fold. Days before `first_open_day` get no more samples.
+  // once, with their rollups, as if folded and merged in one transaction; the rest waits in recent. No value: nothing
+  // is stored, for a leaf refuses it or a merge of the trial is half way, and Fold is to take it. Days before
+  // `first_open_day` get no more samples.
   // REQUIRES: `folds` are of one trial, and nobody reads it meanwhile who has heads of before: rows of leaves do
   // not say of which fold they are. kUnknown = nobody knows whether it is stored: heads of before must not be read
   // beside rows any more.
-  [[nodiscard]] virtual absl::StatusOr<FoldResult> FoldBulk(std::int64_t owner_epoch,
-                                                            const std::vector<WriterFold>& folds,
-                                                            std::int32_t first_open_day) = 0;
+  [[nodiscard]] virtual absl::StatusOr<std::optional<FoldResult>> FoldBulk(
+      std::int64_t owner_epoch, const std::vector<WriterFold>& folds,
+      std::int32_t first_open_day) = 0;
   // One transaction; safe at any kill.
   [[nodiscard]] virtual absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch,
                                                           const MergeLimits& limits) = 0;

@@ -13,6 +13,9 @@
 namespace stepwell {
 namespace {
 
+// Narrow rows that a work takes at most; a merge, which goes in slices, joins what this leaves.
+constexpr std::size_t kJoinedRowsMax = 20'000;
+
 std::vector<SeriesNo> SeriesOf(const BulkStretch& bulk) {
   std::set<SeriesNo> series;
   for (const MergedStretch& stretch : bulk.stretches) {
@@ -72,7 +75,6 @@ absl::Status PgBulkWriter::Write(PgConnection& connection, TrialId trial_id, con
   for (Laid& laid : all) STEPWELL_RETURN_IF_ERROR(laid.rollups.HoldLines(connection));
   for (Laid& laid : all) {
     STEPWELL_RETURN_IF_ERROR(Copy(connection, trial_id, laid, usage));
-    STEPWELL_RETURN_IF_ERROR(laid.rollups.DropGrids(connection, groups_, usage));
   }
   STEPWELL_FAILPOINT("bulk_before_commit");
   return absl::OkStatus();
@@ -92,14 +94,20 @@ absl::StatusOr<PgBulkWriter::Laid> PgBulkWriter::Lay(PgConnection& connection, T
   std::vector<const std::string*> names;
   for (const SeriesNo series_no : series) names.push_back(&groups_.GroupOf(trial_id, series_no));
   Laid laid{.work = &work, .classes = MergeClasses(plan, series, names), .rollups = {}};
-  using Day = PgRollupJoiner::Day;
-  STEPWELL_ASSIGN_OR_RETURN(
-      laid.rollups,
-      PgRollupJoiner::Plan(
-          connection,
-          {.trial_id = trial_id, .writer_no = work.writer_no, .received_day = received_day},
-          laid.classes, GridsOf(work.bulk),
-          {.day = received_day < first_open_day ? Day::kIsOver : Day::kGoesOn}));
+  using Joiner = PgRollupJoiner;
+  const RowPlace place{
+      .trial_id = trial_id, .writer_no = work.writer_no, .received_day = received_day};
+  const std::vector<StretchRollups> grids = GridsOf(work.bulk);
+  Joiner::Options options{.day = received_day < first_open_day ? Joiner::Day::kIsOver
+                                                               : Joiner::Day::kGoesOn};
+  STEPWELL_ASSIGN_OR_RETURN(laid.rollups,
+                            Joiner::Plan(connection, place, laid.classes, grids, options));
+  const std::size_t joined_series = std::max(series.size(), laid.rollups.narrow_series().size());
+  if (laid.rollups.narrow_count() * joined_series > kJoinedRowsMax) {
+    options.narrow_rows = Joiner::NarrowRows::kLeave;
+    STEPWELL_ASSIGN_OR_RETURN(laid.rollups,
+                              Joiner::Plan(connection, place, laid.classes, grids, options));
+  }
   for (const auto& [keep_class, series_nos] : laid.classes.by_class()) {
     rollup_ring_.NoteWritten({keep_class, received_day});
   }
@@ -109,6 +117,8 @@ absl::StatusOr<PgBulkWriter::Laid> PgBulkWriter::Lay(PgConnection& connection, T
   }
   STEPWELL_RETURN_IF_ERROR(
       laid.rollups.TakeRows(connection, NumbersOf(series, narrow), groups_, usage));
+  // All of their series at once, so that the next work, which may have some of them, finds none of them.
+  STEPWELL_RETURN_IF_ERROR(laid.rollups.DropGrids(connection, groups_, usage));
   return laid;
 }
 

@@ -78,9 +78,8 @@ void PgFoldStore::LookIfUnreadable(const absl::Status& status) {
 }
 
 template <typename Work>
-absl::StatusOr<FoldResult> PgFoldStore::FoldBy(std::int64_t owner_epoch,
-                                               const std::vector<WriterFold>& folds,
-                                               const Work& work) {
+auto PgFoldStore::FoldBy(std::int64_t owner_epoch, const std::vector<WriterFold>& folds,
+                         const Work& work) -> decltype(work()) {
   STEPWELL_RETURN_IF_ERROR(ConnectionOf(owner_epoch).status());
   auto folded = ChangeBook(book_changes_.get(), TrialsOf(folds), work);
   LookIfUnreadable(folded.status());
@@ -92,13 +91,12 @@ absl::StatusOr<FoldResult> PgFoldStore::Fold(std::int64_t owner_epoch,
   return FoldBy(owner_epoch, folds, [&] { return folder_.Fold(owner_epoch, folds); });
 }
 
-absl::StatusOr<FoldResult> PgFoldStore::FoldBulk(std::int64_t owner_epoch,
-                                                 const std::vector<WriterFold>& folds,
-                                                 std::int32_t first_open_day) {
-  const bool is_cut = std::any_of(folds.begin(), folds.end(), [&](const WriterFold& fold) {
+absl::StatusOr<std::optional<FoldResult>> PgFoldStore::FoldBulk(
+    std::int64_t owner_epoch, const std::vector<WriterFold>& folds, std::int32_t first_open_day) {
+  const bool is_half_way = std::any_of(folds.begin(), folds.end(), [&](const WriterFold& fold) {
     return merger_.IsWithin(fold.trial_id);
   });
-  if (is_cut) return Fold(owner_epoch, folds);
+  if (is_half_way) return std::nullopt;
   return FoldBy(owner_epoch, folds,
                 [&] { return folder_.FoldBulk(owner_epoch, folds, first_open_day); });
 }

@@ -46,9 +46,9 @@ class PgFoldStore final : public FoldStore {
 
   absl::StatusOr<FoldResult> Fold(std::int64_t owner_epoch,
                                   const std::vector<WriterFold>& folds) override;
-  absl::StatusOr<FoldResult> FoldBulk(std::int64_t owner_epoch,
-                                      const std::vector<WriterFold>& folds,
-                                      std::int32_t first_open_day) override;
+  absl::StatusOr<std::optional<FoldResult>> FoldBulk(std::int64_t owner_epoch,
+                                                     const std::vector<WriterFold>& folds,
+                                                     std::int32_t first_open_day) override;
   absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch, const MergeLimits& limits) override;
   absl::StatusOr<FoldNo> NextFoldNo() override;
   absl::Status AttachLeaves(std::int64_t now_us) override;
@@ -56,9 +56,10 @@ class PgFoldStore final : public FoldStore {
   absl::Status RecycleRecent(std::int64_t owner_epoch) override;
 
  private:
+  // Once this ownership's rings are known; what `work` answers.
   template <typename Work>
-  absl::StatusOr<FoldResult> FoldBy(std::int64_t owner_epoch, const std::vector<WriterFold>& folds,
-                                    const Work& work);
+  auto FoldBy(std::int64_t owner_epoch, const std::vector<WriterFold>& folds, const Work& work)
+      -> decltype(work());
   // The connection, once what is remembered is of this ownership.
   absl::StatusOr<PgConnection*> ConnectionOf(std::int64_t owner_epoch);
   // Where something could not be read, the next call looks where in the ring that is.

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "storage/fold_split.h"
 #include "storage/pg_array.h"
+#include "storage/pg_error.h"
 #include "storage/pg_fold_sql.h"
 #include "storage/pg_gap_writer.h"
 #include "storage/pg_owner.h"
@@ -25,6 +26,7 @@ namespace {
 constexpr std::size_t kCopyBytes = 4 << 20;
 constexpr absl::Duration kReadBackTimeout = absl::Seconds(15);
 constexpr absl::Duration kBulkRest = absl::Seconds(30);
+constexpr std::size_t kBulkRestsMax = 1000;
 
 using WriterKey = std::pair<TrialId, WriterNo>;
 
@@ -198,30 +200,39 @@ absl::StatusOr<FoldResult> PgFolder::Fold(std::int64_t owner_epoch,
   return total;
 }
 
-absl::StatusOr<FoldResult> PgFolder::FoldBulk(std::int64_t owner_epoch,
-                                              const std::vector<WriterFold>& folds,
-                                              std::int32_t first_open_day) {
+bool PgFolder::Rests(TrialId trial_id) {
+  const auto rest = rest_until_.find(trial_id);
+  if (rest == rest_until_.end()) return false;
+  if (!rest->second.HasPassed()) return true;
+  rest_until_.erase(rest);
+  return false;
+}
+
+absl::StatusOr<std::optional<FoldResult>> PgFolder::FoldBulk(std::int64_t owner_epoch,
+                                                             const std::vector<WriterFold>& folds,
+                                                             std::int32_t first_open_day) {
   STEPWELL_RETURN_IF_ERROR(CheckFolds(folds));
   if (TrialsOf(folds).size() != 1) {
     return absl::InvalidArgumentError("a fold into leaves is of one trial");
   }
-  if (!next_bulk_.HasPassed()) return Fold(owner_epoch, folds);
+  const TrialId trial_id = folds.front().trial_id;
+  if (Rests(trial_id)) return std::nullopt;
   auto folded = FoldOnce(owner_epoch, folds, {bulk_ticks_, first_open_day});
   if (folded.ok()) {
     STEPWELL_FAILPOINT("bulk_after_commit");
-    return folded;
+    return *std::move(folded);
   }
   bulk_.Forget();
   const absl::Status& status = folded.status();
-  if (IsCommitUnknown(status) || absl::IsAborted(status) || absl::IsFailedPrecondition(status)) {
-    return folded;
-  }
-  next_bulk_ = SteadyTime::Now() + kBulkRest;
+  // What we hold and what the database says differ; a table that is not there is of the same code.
+  const bool differs = absl::IsFailedPrecondition(status) && SqlState(status).empty();
+  if (IsCommitUnknown(status) || absl::IsAborted(status) || differs) return status;
   // Nothing of it is stored. Whatever a leaf, its caps or its rollups have, recent takes the rows; a merge, which
   // can wait, comes across the same again.
-  log::Warning("bulk_fold_refused",
-               {{"trial", Value(folds.front().trial_id)}, {"status", status.ToString()}});
-  return Fold(owner_epoch, folds);
+  log::Warning("bulk_fold_refused", {{"trial", Value(trial_id)}, {"status", status.ToString()}});
+  if (rest_until_.size() >= kBulkRestsMax) rest_until_.clear();
+  rest_until_[trial_id] = SteadyTime::Now() + kBulkRest;
+  return std::nullopt;
 }
 
 absl::Status PgFolder::FoldOrHalve(std::int64_t owner_epoch, const std::vector<WriterFold>& folds,
@@ -260,7 +271,11 @@ absl::StatusOr<FoldResult> PgFolder::FoldOnce(std::int64_t owner_epoch,
                                               const std::vector<WriterFold>& folds, Bulk bulk) {
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
   auto draft = Lay(*connection, folds, bulk);
-  if (!draft.ok()) return Annotate(draft.status(), "fold");
+  if (!draft.ok()) {
+    // A leaf that was to be attached: nothing of the fold.
+    const absl::Status& why = draft.status();
+    return Annotate(IsCommitUnknown(why) ? absl::UnavailableError(why.message()) : why, "fold");
+  }
   std::vector<std::int64_t> deleted;
   const absl::Status written = connection->InTransaction([&]() -> absl::Status {
     STEPWELL_ASSIGN_OR_RETURN(deleted, Write(*connection, owner_epoch, folds, *draft));

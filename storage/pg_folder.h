@@ -5,8 +5,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "base/steady_time.h"
 #include "storage/fold_plan.h"
@@ -42,9 +44,9 @@ class PgFolder {
   // As FoldStore::Fold.
   absl::StatusOr<FoldResult> Fold(std::int64_t owner_epoch, const std::vector<WriterFold>& folds);
   // As FoldStore::FoldBulk. REQUIRES: no merge is in the middle of the trial's series.
-  absl::StatusOr<FoldResult> FoldBulk(std::int64_t owner_epoch,
-                                      const std::vector<WriterFold>& folds,
-                                      std::int32_t first_open_day);
+  absl::StatusOr<std::optional<FoldResult>> FoldBulk(std::int64_t owner_epoch,
+                                                     const std::vector<WriterFold>& folds,
+                                                     std::int32_t first_open_day);
 
  private:
   struct Draft;  // a fold, laid out
@@ -75,8 +77,9 @@ class PgFolder {
   SeriesGroups& groups_;
   const std::size_t bulk_ticks_;
   PgBulkWriter bulk_;
-  // What a leaf refused may be mended by then; until then recent takes all.
-  SteadyTime next_bulk_ = SteadyTime::InfinitePast();
+  // Trials whose bulk was refused, until when recent takes it: what refused it may be mended by then. Bounded.
+  bool Rests(TrialId trial_id);
+  absl::flat_hash_map<TrialId, SteadyTime> rest_until_;
 };
 
 }  // namespace stepwell

@@ -308,6 +308,11 @@ absl::Status PgMerger::PlanRollupsOf(PgConnection& connection, Work& work) {
 
 absl::Status PgMerger::MergeSlice(PgConnection& connection, std::size_t rows_max,
                                   MergeResult& result) {
+  // Each slice again: a fold that was refused since forgot them.
+  if (!work_->series.empty()) {
+    const TrialId trial_id = std::get<TrialId>(work_->key);
+    STEPWELL_RETURN_IF_ERROR(groups_.Prepare(connection, {{trial_id, work_->series.back()}}));
+  }
   STEPWELL_ASSIGN_OR_RETURN(const Slice slice, ReadSlice(connection, rows_max));
   UsageLedger usage;
   STEPWELL_RETURN_IF_ERROR(CopySlice(connection, slice, usage, result));

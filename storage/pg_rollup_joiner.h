@@ -2,7 +2,7 @@
 // each other and with narrow rows that earlier merges left beside the leaf (RollupRing), as RollupPlan says;
 // what is full then goes into the leaf, what is not waits beside it. Which grids take part is decided once, before the first slice of the
 // work's series; each slice takes the narrow rows of its series and writes the joined ones, in one
-// transaction. Stands between PgMerger and MergeCopy. Confined to the folder's thread.
+// transaction. Stands between PgMerger or PgBulkWriter and MergeCopy. Confined to the folder's thread.
 //
 // What holds at each commit: each sample of a merged row is in exactly one row of rollups of each step,
 // in the leaf or beside it, each row has its grid in the same place, and the ledger says their bytes.
@@ -65,7 +65,7 @@ class PgRollupJoiner {
   // What the slice makes of them and of its own rollups. `tick_nos` are those of the stretches.
   void CopyInto(const std::vector<MergedStretch>& merged, const std::vector<std::int64_t>& tick_nos,
                 const MergeClasses& classes, MergeCopy& copy);
-  // After the last slice: the grids of the narrow rows.
+  // After the rows of all series were taken: the grids of the narrow rows.
   absl::Status DropGrids(PgConnection& connection, const SeriesGroups& groups, UsageLedger& usage);
 
  private:

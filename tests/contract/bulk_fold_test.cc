@@ -1,7 +1,8 @@
 // Folds into leaves: what a fold and a merge would have made in two transactions, made in one. What must hold at
 // each commit: rows, their rollups, the ledger and the writer's mark agree; each sample is there once. What it must
-// survive: a leaf that refuses, caps that change, a merge that is in the middle of the same stretch, a trial that is
-// deleted, a COMMIT of which nobody hears, sweeps that want the same rows.
+// survive: a leaf that refuses or is gone, caps of before, a merge that is in the middle of the same stretch or of
+// another trial's, a trial that is deleted, sweeps that want the same rows. (A COMMIT of which nobody hears:
+// pg_store_faults_test; kills: rollup_rows_test and kill_points_test.)
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -30,9 +31,16 @@ constexpr std::int64_t kHourUs = 3'600'000'000;
 
 class BulkFold : public CapsStoreTest {
  protected:
+  // As FoldLoop: what is refused is folded the other way.
   void FoldNow(const WriterFold& fold) override {
     const auto folded = folds_->FoldBulk(kEpoch, {fold}, DayOf(kNowUs));
     ASSERT_TRUE(folded.ok()) << folded.status();
+    if (*folded) {
+      ++bulk_count_;
+    } else {
+      const auto otherwise = folds_->Fold(kEpoch, {fold});
+      ASSERT_TRUE(otherwise.ok()) << otherwise.status();
+    }
   }
   void FillAndCount(const OpenedWriter& writer, const std::vector<TickTable>& tables) {
     Fill(writer, tables);
@@ -57,6 +65,7 @@ class BulkFold : public CapsStoreTest {
   }
 
   Samples expected_;
+  int bulk_count_ = 0;
 };
 
 TEST_F(BulkFold, MakesRowsAndRollupsOfLeavesInOneTransaction) {
@@ -66,13 +75,14 @@ TEST_F(BulkFold, MakesRowsAndRollupsOfLeavesInOneTransaction) {
   const std::vector<TickTable> tables = {Table(3, 5000)};
   const auto folded = folds_->FoldBulk(kEpoch, {FoldOf(writer, 0, 2, tables)}, DayOf(kNowUs));
   ASSERT_TRUE(folded.ok()) << folded.status();
-  EXPECT_EQ(folded->row_count, 6) << "two stretches";
-  EXPECT_EQ(folded->sample_count, 15'000);
+  ASSERT_TRUE(folded->has_value());
+  EXPECT_EQ((*folded)->row_count, 6) << "two stretches";
+  EXPECT_EQ((*folded)->sample_count, 15'000);
   EXPECT_EQ(Progress(writer).folded_sequence, 2u);
   EXPECT_EQ(Waiting(), 0);
   EXPECT_EQ(Number("select count(*) from stepwell.metrics_k0_20241004"), 6);
   EXPECT_EQ(Number("select count(distinct tick_no) from stepwell.ticks"), 2);
-  EXPECT_EQ(Number("select max(tick_no) / 65536 from stepwell.ticks"), Value(folded->fold_no));
+  EXPECT_EQ(Number("select max(tick_no) / 65536 from stepwell.ticks"), Value((*folded)->fold_no));
   Count(writer, tables, expected_);
   EXPECT_EQ(ReadSamples(), expected_);
   EXPECT_EQ(Text(RollupMismatchSql(Rollups::kExact)), "");
@@ -173,6 +183,83 @@ TEST_F(BulkFold, WhatALeafRefusesWaitsInRecentAndIsTriedAgainLater) {
   ExpectExact();
 }
 
+TEST_F(BulkFold, WhatALeafThatIsGoneWouldHoldWaitsInRecent) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 2);
+  CommitTo(writer, 1, 2);
+  const std::vector<TickTable> lost = {Table(2, 10)}, kept = {Table(2, 2000, kNowUs + kHourUs)};
+  ASSERT_TRUE(folds_->FoldBulk(kEpoch, {FoldOf(writer, 0, 1, lost)}, DayOf(kNowUs)).ok());
+  for (const char* table : {"metrics", "ticks", "rollups", "rollup_ticks"}) {
+    Run(absl::StrCat("drop table stepwell.", table, "_k0_20241004"));
+  }
+  const auto folded = folds_->FoldBulk(kEpoch, {FoldOf(writer, 1, 2, kept)}, DayOf(kNowUs));
+  ASSERT_TRUE(folded.ok()) << folded.status();
+  EXPECT_FALSE(folded->has_value());
+  EXPECT_EQ(Progress(writer).folded_sequence, 1u);
+  ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, 1, 2, kept)}).ok());
+  MergeNow();
+  Count(writer, kept, expected_);
+  EXPECT_EQ(ReadSamples(), expected_);
+}
+
+// Two writers and two tick groups, which share series: each work joins narrow rollups of earlier ones.
+TEST_F(BulkFold, JoinsTheRollupsOfSeveralWorksInOneTransaction) {
+  const OpenedWriter one = OpenWriter("t"), two = OpenWriter("t");
+  AddSeries(one.trial_id, 3);
+  std::uint64_t sequence = 0;
+  std::int64_t at_us = kNowUs;
+  for (int round = 0; round < 40; ++round, at_us += 200'000'000) {
+    ++sequence;
+    std::vector<WriterFold> folds;
+    std::vector<std::vector<TickTable>> tables(2);
+    int index = 0;
+    for (const OpenedWriter& writer : {one, two}) {
+      CommitTo(writer, sequence, sequence);
+      TickTable first = Table(3, 150, at_us + index), second = Table(2, 100, at_us + 50 + index);
+      second.tick_group = 2;
+      tables[index] = {first, second};
+      Count(writer, tables[index], expected_);
+      folds.push_back(FoldOf(writer, sequence - 1, sequence, tables[index]));
+      ++index;
+    }
+    const auto folded = folds_->FoldBulk(kEpoch, folds, DayOf(kNowUs));
+    ASSERT_TRUE(folded.ok() && *folded) << folded.status();
+  }
+  EXPECT_EQ(ReadSamples(), expected_);
+  EXPECT_EQ(Text(RollupMismatchSql(Rollups::kExact)), "");
+  ExpectLedgerAddsUp();
+  EXPECT_LT(Number("select count(*) from (table stepwell.rollups union all table "
+                   "stepwell.recent_rollups) r where series_no = 1 and step_seconds = 60"),
+            4 * (1 + 15 + 6));
+  // A grid has the buckets of its own ticks and of those that it was joined with, and of no other.
+  EXPECT_EQ(Number("select count(*) from stepwell.recent_rollup_ticks t where not exists (select "
+                   "from stepwell.recent_rollups r where r.trial_id = t.trial_id and r.tick_no = "
+                   "t.tick_no and r.writer_no = t.writer_no)"),
+            0);
+}
+
+TEST_F(BulkFold, OneThatIsRefusedLeavesTheMergeOfAnotherTrialAsItWas) {
+  const OpenedWriter merged = OpenWriter("merged"), refused = OpenWriter("refused");
+  AddSeries(merged.trial_id, 30);
+  AddSeries(refused.trial_id, 2);
+  const std::vector<TickTable> tables = {Table(30, 20)}, bulk = {Table(2, 2000)};
+  CommitTo(merged, 1, 1);
+  CommitTo(refused, 1, 1);
+  ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(merged, 0, 1, tables)}).ok());
+  const MergeLimits some{
+      .fold_no_max = Newest(), .ripe_tick_count = 1, .now_us = kNowUs, .rows_max = 5};
+  const auto first = folds_->Merge(kEpoch, some);
+  ASSERT_TRUE(first.ok() && first->more) << first.status();
+  RefuseLeaves();
+  const auto folded = folds_->FoldBulk(kEpoch, {FoldOf(refused, 0, 1, bulk)}, DayOf(kNowUs));
+  ASSERT_TRUE(folded.ok() && !*folded) << folded.status();
+  Run("drop trigger refuses on stepwell.metrics");
+  MergeAll(some);
+  Count(merged, tables, expected_);
+  EXPECT_EQ(ReadSamples(), expected_);
+  ExpectUsageAddsUp();
+}
+
 TEST_F(BulkFold, OfADeletedTrialMovesTheMarkAndKeepsNothing) {
   const OpenedWriter writer = OpenWriter("t");
   AddSeries(writer.trial_id, 2);
@@ -205,7 +292,7 @@ TEST_F(BulkFold, InTheMiddleOfAMergeOfTheTrialTakesTheOtherWay) {
   ExpectExact();
 }
 
-// Beside sweeps that empty the leaves which these folds fill, and one who changes caps.
+// Beside sweeps that empty the leaves which these folds fill.
 TEST_F(BulkFold, BesideSweepsNothingVanishesAndNobodyWaitsForEver) {
   std::mt19937_64 random(TestSeed());
   const OpenedWriter writer = OpenWriter("t");
@@ -230,6 +317,7 @@ TEST_F(BulkFold, BesideSweepsNothingVanishesAndNobodyWaitsForEver) {
   }
   stop = true;
   sweeper.join();
+  EXPECT_GT(bulk_count_, 20);
   EXPECT_EQ(Number("select deadlocks from pg_stat_database where datname = current_database()"), 0);
   ExpectNothingVanished();
   SweepAll(now_us + 3 * kDayUs);

@@ -188,6 +188,26 @@ create constraint trigger wait_at_commit after update on stepwell.writers
   ASSERT_TRUE(folded.ok()) << folded.status();
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 1);
   EXPECT_EQ(Number("select fold_no from stepwell.recent"), Value(folded->fold_no));
+  // One that goes into a leaf, too; where it is the leaf's making that nobody hears of, nothing is stored.
+  ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, 2)})).ok());
+  fold.from_sequence_exclusive = 1;
+  fold.to_sequence = 2;
+  HangCommits();
+  std::thread killer_of_leaf(KillWhen, url_, "wait_event = 'SyncRep'");
+  const auto refused = folds_->FoldBulk(kEpoch, {fold}, 0);
+  killer_of_leaf.join();
+  ReleaseCommits();
+  ASSERT_TRUE(refused.ok() && !*refused) << refused.status();
+  Reopen();
+  ASSERT_TRUE(folds_->AttachLeaves(kNowUs).ok());
+  HangCommits();
+  std::thread second_killer(KillWhen, url_, "wait_event = 'SyncRep'");
+  const auto bulk = folds_->FoldBulk(kEpoch, {fold}, 0);
+  second_killer.join();
+  ReleaseCommits();
+  ASSERT_TRUE(bulk.ok() && *bulk) << bulk.status();
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 1);
+  EXPECT_EQ(Number("select tick_no / 65536 from stepwell.metrics"), Value((*bulk)->fold_no));
 }
 
 // Two commit connections and a fold connection on the same writers, each with the writers in an

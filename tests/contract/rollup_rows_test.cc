@@ -349,9 +349,11 @@ TEST_F(RollupRows, AreExactWhoeverIsKilled) {
     CommitTo(writer, next, next);
     while (Progress(writer).folded_sequence < next) {
       const WriterFold fold = FoldOf(writer, progress.folded_sequence, next, tables);
-      const auto folded = below(3) == 0 ? folds_->FoldBulk(kEpoch, {fold}, DayOf(kNowUs))
-                                        : folds_->Fold(kEpoch, {fold});
-      folded.status().IgnoreError();
+      if (below(3) == 0) {
+        folds_->FoldBulk(kEpoch, {fold}, DayOf(kNowUs)).status().IgnoreError();
+      } else {
+        folds_->Fold(kEpoch, {fold}).status().IgnoreError();
+      }
     }
     for (std::int64_t calls = below(4); calls > 0; --calls) {
       folds_

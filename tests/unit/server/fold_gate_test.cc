@@ -40,13 +40,11 @@ TEST(FoldGateTest, NoFoldBeginsWhereSomebodyReads) {
     EXPECT_FALSE(gate.Begin(kTrial));
   }
   EXPECT_TRUE(gate.Begin(kTrial)) << "they left";
+  EXPECT_FALSE(gate.Begin(kTrial)) << "one at a time";
+  EXPECT_FALSE(gate.AwaitEnd(kTrial, absl::Milliseconds(1)));
+  EXPECT_TRUE(gate.AwaitEnd(kOther, absl::ZeroDuration()));
   gate.End(kTrial);
-  {
-    const FoldGate::Reader all = gate.EnterAll();
-    EXPECT_FALSE(gate.Begin(kTrial));
-  }
-  EXPECT_TRUE(gate.Begin(kTrial));
-  gate.End(kTrial);
+  EXPECT_TRUE(gate.AwaitEnd(kTrial, absl::ZeroDuration()));
 }
 
 TEST(FoldGateTest, AReaderWhoMovesLeavesOnce) {
@@ -63,27 +61,25 @@ TEST(FoldGateTest, AReaderWhoMovesLeavesOnce) {
 
 TEST(FoldGateTest, WhoComesMeanwhileWaitsAndHasItsTurnBeforeTheNextFold) {
   FoldGate gate;
-  for (const bool all : {false, true}) {
+  for (int round = 0; round < 100; ++round) {
     ASSERT_TRUE(gate.Begin(kTrial));
-    std::atomic<bool> entered = false, may_leave = false;
+    std::atomic<bool> there = false, entered = false, may_leave = false;
     std::thread reader([&] {
-      const FoldGate::Reader held = all ? gate.EnterAll() : gate.Enter(kTrial);
+      there = true;
+      const FoldGate::Reader held = gate.Enter(kTrial);
       entered = true;
       EXPECT_TRUE(Becomes([&] { return may_leave.load(); }));
     });
-    // It waits as soon as another fold of it, or any where it reads all, would be refused for its sake.
-    if (all) {
-      EXPECT_TRUE(Becomes([&] {
-        if (!gate.Begin(kOther)) return true;
-        gate.End(kOther);
-        return false;
-      }));
-    }
+    EXPECT_TRUE(Becomes([&] { return there.load(); }));
+    for (int i = 0; i < 100; ++i) std::this_thread::yield();
     EXPECT_FALSE(entered);
     gate.End(kTrial);
+    // Until it waits it is not there, and others may begin.
     EXPECT_TRUE(Becomes([&] {
-      if (entered) return true;
-      if (gate.Begin(kTrial)) gate.End(kTrial);  // until it waits it is not there
+      if (!entered && gate.Begin(kTrial)) {
+        for (int i = 0; i < 10; ++i) std::this_thread::yield();
+        gate.End(kTrial);
+      }
       return entered.load();
     }));
     EXPECT_FALSE(gate.Begin(kTrial));
@@ -121,18 +117,11 @@ TEST(FoldGateTest, ReadersAndFoldsNeverMeet) {
     threads.emplace_back([&, seed] {
       std::mt19937 random(testing::TestSeed() + seed);
       while (!stop) {
-        const int trial = static_cast<int>(random() % (kTrials + 1));
-        const bool all = trial == kTrials;
-        const FoldGate::Reader held =
-            all ? gate.EnterAll() : gate.Enter(static_cast<TrialId>(trial));
-        for (int i = 0; i < kTrials; ++i) {
-          if (!all && i != trial) continue;
-          readers[i] += 1;
-          EXPECT_FALSE(folded[i]);
-        }
-        for (int i = 0; i < kTrials; ++i) {
-          if (all || i == trial) readers[i] -= 1;
-        }
+        const int trial = static_cast<int>(random() % kTrials);
+        const FoldGate::Reader held = gate.Enter(static_cast<TrialId>(trial));
+        readers[trial] += 1;
+        EXPECT_FALSE(folded[trial]);
+        readers[trial] -= 1;
         ++reads;
         if (random() % 4 == 0) std::this_thread::yield();
       }

@@ -1,4 +1,5 @@
 #include "server/fold_loop.h"
+#include "base/status_macros.h"
 #include "base/steady_time.h"
 
 #include <gtest/gtest.h>
@@ -45,12 +46,15 @@ class BusyStore final : public FoldStore {
     result.fold_no = static_cast<FoldNo>(fold_count.load());
     return result;
   }
-  absl::StatusOr<FoldResult> FoldBulk(std::int64_t epoch, const std::vector<WriterFold>& folds,
-                                      std::int32_t) override {
+  absl::StatusOr<std::optional<FoldResult>> FoldBulk(std::int64_t epoch,
+                                                     const std::vector<WriterFold>& folds,
+                                                     std::int32_t) override {
     ++bulk_count;
     if (on_bulk) on_bulk();
     if (!bulk_status.ok()) return bulk_status;
-    return Fold(epoch, folds);
+    if (refuses_bulk) return std::nullopt;
+    STEPWELL_ASSIGN_OR_RETURN(const FoldResult folded, Fold(epoch, folds));
+    return folded;
   }
   absl::StatusOr<MergeResult> Merge(std::int64_t, const MergeLimits&) override {
     ++merge_count;
@@ -67,6 +71,7 @@ class BusyStore final : public FoldStore {
   bool merges_for_ever = false;
   std::function<void()> on_bulk;
   absl::Status bulk_status;
+  bool refuses_bulk = false;
   std::atomic<int> bulk_count = 0;
   std::atomic<int> fold_count = 0;
   std::atomic<int> merge_count = 0;
@@ -210,12 +215,16 @@ TEST_F(BulkLoopTest, AReaderWhoComesMeanwhileSeesHeadsOfAfter) {
   std::thread reader;
   std::atomic<int> unfolded = -1;
   store_.on_bulk = [&] {
+    std::atomic<bool> there = false;
     reader = std::thread([&] {
+      EXPECT_FALSE(heads_.AwaitBulk(kTrial, absl::ZeroDuration()));
+      there = true;
       const HeadsPin pin = heads_.Pin(kTrial);
       int before = 0;
       for (const HeadChunkPtr& chunk : pin.chunks()) before += chunk->sequence == 1 ? 1 : 0;
       unfolded = before;
     });
+    while (!there) std::this_thread::yield();
     // As long as it may wait it does not go on.
     for (int i = 0; i < 1000; ++i) std::this_thread::yield();
     EXPECT_EQ(unfolded, -1);
@@ -234,14 +243,17 @@ TEST_F(BulkLoopTest, WhereNobodyKnowsWhetherItIsStoredReadersWaitUntilHeadsWereC
   // Before anybody looked after the ownership: it is not begun again, but may be folded the other way.
   EXPECT_TRUE(FoldNow().ok());
   EXPECT_EQ(store_.bulk_count, 1);
-  std::atomic<bool> entered = false;
+  std::atomic<bool> there = false, entered = false;
   std::thread reader([&] {
+    there = true;
     const HeadsPin pin = heads_.Pin(kTrial);
     entered = true;
     EXPECT_TRUE(pin.chunks().empty()) << "they may be in rows as well";
   });
+  while (!there) std::this_thread::yield();
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
   EXPECT_FALSE(entered);
+  EXPECT_FALSE(heads_.AwaitBulk(kTrial, absl::Milliseconds(1)));
   state_.EndOwnership(1, [&] { heads_.Clear(); });
   reader.join();
 }
@@ -258,6 +270,16 @@ TEST_F(BulkLoopTest, WhereTheOwnershipEndedMeanwhileReadersGoOn) {
     EXPECT_FALSE(FoldNow().ok());
     std::thread([&] { const HeadsPin pin = heads_.Pin(kTrial); }).join();
   }
+}
+
+TEST_F(BulkLoopTest, WhatIsRefusedIsFoldedTheOtherWayWhileReadersAreLetIn) {
+  heads_.Add({BulkChunk(1)});
+  store_.newest = 1'000;
+  store_.refuses_bulk = true;
+  EXPECT_TRUE(FoldNow().ok());
+  EXPECT_EQ(store_.bulk_count, 1);
+  EXPECT_EQ(store_.fold_count, 1);
+  EXPECT_TRUE(heads_.AwaitBulk(kTrial, absl::ZeroDuration()));
 }
 
 TEST_F(BulkLoopTest, AFoldThatFailedLetsReadersSeeWhatWasThere) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "storage/fold_store.h"
@@ -13,9 +14,9 @@ class NoFolds final : public FoldStore {
   absl::StatusOr<FoldResult> Fold(std::int64_t, const std::vector<WriterFold>&) override {
     return FoldResult{};
   }
-  absl::StatusOr<FoldResult> FoldBulk(std::int64_t epoch, const std::vector<WriterFold>& folds,
-                                      std::int32_t) override {
-    return Fold(epoch, folds);
+  absl::StatusOr<std::optional<FoldResult>> FoldBulk(std::int64_t, const std::vector<WriterFold>&,
+                                                     std::int32_t) override {
+    return std::nullopt;
   }
   absl::StatusOr<MergeResult> Merge(std::int64_t, const MergeLimits&) override {
     return MergeResult{};
