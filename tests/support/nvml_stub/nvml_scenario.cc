@@ -14,32 +14,32 @@
 namespace stepwell::testing {
 namespace {
 
-const std::map<std::string, double> kDefaults = {{"number", -1},
-                                                 {"util_gpu", 0},
-                                                 {"util_memory", 0},
-                                                 {"memory_total", 85899345920.0},
-                                                 {"memory_used", 0},
-                                                 {"memory_reserved", 0},
-                                                 {"power_mw", 60000},
-                                                 {"power_limit_mw", 700000},
-                                                 {"energy_mj", 0},
-                                                 {"temperature", 35},
-                                                 {"memory_temperature", 40},
-                                                 {"clock_sm_mhz", 1980},
-                                                 {"clock_memory_mhz", 2619},
-                                                 {"throttle", 0},
-                                                 {"nvlink_tx_kib", 0},
-                                                 {"nvlink_rx_kib", 0},
-                                                 {"pcie_tx_bytes", 0},
-                                                 {"pcie_rx_bytes", 0},
-                                                 {"pcie_tx_kbs", 0},
-                                                 {"pcie_rx_kbs", 0},
-                                                 {"mig", 0},
-                                                 {"gpm", 1},
-                                                 {"pcie_counter_bits", 64}};
+// It and what follows stays when the process ends: a call that hangs may be in here then.
+const auto& kDefaults = *new std::map<std::string, double>{{"number", -1},
+                                                           {"util_gpu", 0},
+                                                           {"util_memory", 0},
+                                                           {"memory_total", 85899345920.0},
+                                                           {"memory_used", 0},
+                                                           {"memory_reserved", 0},
+                                                           {"power_mw", 60000},
+                                                           {"power_limit_mw", 700000},
+                                                           {"energy_mj", 0},
+                                                           {"temperature", 35},
+                                                           {"memory_temperature", 40},
+                                                           {"clock_sm_mhz", 1980},
+                                                           {"clock_memory_mhz", 2619},
+                                                           {"throttle", 0},
+                                                           {"nvlink_tx_kib", 0},
+                                                           {"nvlink_rx_kib", 0},
+                                                           {"pcie_tx_bytes", 0},
+                                                           {"pcie_rx_bytes", 0},
+                                                           {"pcie_tx_kbs", 0},
+                                                           {"pcie_rx_kbs", 0},
+                                                           {"mig", 0},
+                                                           {"gpm", 1},
+                                                           {"pcie_counter_bits", 64}};
 
 std::mutex g_mutex;
-// Stays when the process ends: a call that hangs may be in here then.
 auto& g_scenario = *new std::shared_ptr<const Scenario>;
 
 void ReadLine(std::istringstream& words, Scenario& scenario) {
