@@ -178,12 +178,11 @@ absl::StatusOr<bool> FoldLoop::FoldBulk(std::int64_t epoch, TrialId trial_id,
   const std::int64_t now_us = absl::ToUnixMicros(parts_.clock.Now());
   const auto folded =
       parts_.store.FoldBulk(epoch, folds, DayOf(now_us - options_.merge.ripe_age_us));
-  const bool taken = !folded.ok() || folded->has_value();
+  const bool is_refused = folded.ok() && !folded->has_value();
   absl::Status noted = absl::OkStatus();
-  if (!folded.ok()) {
-    noted = NoteFolded(epoch, folds, folded.status(), counts);
-  } else if (taken) {
-    noted = NoteFolded(epoch, folds, **folded, counts);
+  if (!is_refused) {
+    noted = NoteFolded(
+        epoch, folds, folded.ok() ? absl::StatusOr<FoldResult>(**folded) : folded.status(), counts);
   }
   // Rows that may be there, or not, must meet no reader beside the heads of before: who waits goes on when these
   // were cleared, which they are already where this ownership has ended.
@@ -191,7 +190,7 @@ absl::StatusOr<bool> FoldLoop::FoldBulk(std::int64_t epoch, TrialId trial_id,
   if (in_doubt) parts_.state.ReportLost(epoch);
   if (!in_doubt || !parts_.state.IfOwner(epoch, [] {})) parts_.heads.EndBulk(trial_id);
   STEPWELL_RETURN_IF_ERROR(noted);
-  return taken;
+  return !is_refused;
 }
 
 absl::Status FoldLoop::NoteFolded(std::int64_t epoch, const std::vector<WriterFold>& folds,

@@ -1,6 +1,7 @@
 // FoldLoop: turns heads into recent rows, and recent rows into metrics rows, beside ingest; what comes in bulk
-// goes into metrics at once, where nobody reads its trial. Step 10 of a sample's line. Folds every `interval`, when `unfolded_bytes_soft` wait, and when asked; then
-// merges in slices, attaches leaves ahead and recycles the rings. One thread, "fold".
+// goes into metrics at once, where nobody reads its trial. Step 10 of a sample's line. Folds every `interval`, when
+// `unfolded_bytes_soft` wait, and when asked; then merges in slices, attaches leaves ahead and recycles the rings.
+// One thread, "fold".
 #pragma once
 
 #include <cstdint>

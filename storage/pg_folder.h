@@ -1,6 +1,6 @@
-// PgFolder: writes heads as rows of recent, and of a trial that comes in bulk as rows of leaves (PgBulkWriter). What is to be written is planned, encoded and laid out
-// before the transaction begins, and the writers' rows are touched last, so that commits of the same
-// writers hardly ever wait for a fold. A chunk that PostgreSQL refuses is found by halving, given up
+// PgFolder: writes heads as rows of recent, and of a trial that comes in bulk as rows of leaves (PgBulkWriter).
+// What is to be written is planned, encoded and laid out before the transaction begins, and the writers' rows are
+// touched last, so that commits of the same writers hardly ever wait for a fold. A chunk that PostgreSQL refuses is found by halving, given up
 // and declared as a gap, so that it cannot hold up all others. Confined to one thread.
 #pragma once
 
@@ -71,6 +71,7 @@ class PgFolder {
                                                   Draft& draft);
   absl::StatusOr<FoldResult> ReadBack(const std::vector<WriterFold>& folds, const Draft& draft);
   void NoteWritten(const Draft& draft);
+  bool Rests(TrialId trial_id);
 
   PgLink& link_;
   RecentRing& ring_;
@@ -78,7 +79,6 @@ class PgFolder {
   const std::size_t bulk_ticks_;
   PgBulkWriter bulk_;
   // Trials whose bulk was refused, until when recent takes it: what refused it may be mended by then. Bounded.
-  bool Rests(TrialId trial_id);
   absl::flat_hash_map<TrialId, SteadyTime> rest_until_;
 };
 

@@ -169,6 +169,18 @@ TEST_F(QueryReadsTest, WhatIsFoldedInBulkBehindThePinIsReadOnce) {
   EXPECT_EQ(heads_.UnfoldedSampleCount(trial_id_), 0);
 }
 
+TEST_F(QueryReadsTest, WhoReadsATrialThatIsFoldedInBulkWaitsUntilItsDeadline) {
+  OpenWriter("job");
+  ASSERT_TRUE(heads_.BeginBulk(trial_id_));
+  v1::GetTrialRequest request;
+  *request.mutable_trial() = Ref();
+  ReadCall call = Call();
+  call.deadline = SteadyTime::Now() + absl::Milliseconds(50);
+  EXPECT_TRUE(absl::IsUnavailable(reads_.GetTrial(request, call).status()));
+  heads_.EndBulk(trial_id_);
+  EXPECT_TRUE(reads_.GetTrial(request, Call()).ok());
+}
+
 TEST_F(QueryReadsTest, AFoldWithinAListOfTrialsCountsItsSamplesOnce) {
   Feed feed = OpenWriter("job");
   const std::int32_t series_no = AddSeries("g", "counting");
