@@ -1,4 +1,4 @@
-# The three ways a folder declares what it builds. Sources are globbed: a new file needs no CMake line.
+# The ways a folder declares what it builds. Sources are globbed: a new file needs no CMake line.
 
 # Flags of our own code. Third-party headers are SYSTEM, so warnings there stay silent.
 add_library(stepwell_flags INTERFACE)
@@ -82,4 +82,27 @@ function(stepwell_tests name)
     endif()
     add_dependencies(stepwell_tests_${label} ${name})
   endforeach()
+endfunction()
+
+# stepwell_path(NAME path [BY header...]): the macro NAME is the path, for those sources of the current folder that name it or
+# include one of the headers. The others keep a command without this tree's place in it, so that a compiler's cache serves
+# any clone.
+function(stepwell_path macro path)
+  cmake_parse_arguments(ARG "" "" "BY" ${ARGN})
+  set(named "(^|[^A-Z_])${macro}([^A-Z_]|$)")
+  foreach(header ${ARG_BY})
+    string(APPEND named "|#include .*/${header}\"")
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  set(found OFF)
+  foreach(source ${sources})
+    file(STRINGS ${source} lines REGEX "${named}")
+    if(lines)
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS "${macro}=\"${path}\"")
+      set(found ON)
+    endif()
+  endforeach()
+  if(sources AND NOT found)
+    message(FATAL_ERROR "${CMAKE_CURRENT_SOURCE_DIR}: no source names ${macro}")
+  endif()
 endfunction()

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "server/limits.h"
 #include "server/query_wire.h"
+#include "server/rate_refusal.h"
 
 namespace stepwell {
 namespace {
@@ -71,7 +72,8 @@ std::string GrantFor(Right right, const TrialPlace& place, const TrialSelector& 
 }  // namespace
 
 absl::Status TokenEnded() {
-  return absl::UnauthenticatedError("the token of this call has been revoked, or has expired");
+  return absl::UnauthenticatedError(
+      "the token of this call has been revoked, or has expired, or its client's certificate has");
 }
 
 absl::StatusOr<Caller> AccessControl::Identify(std::string_view authorization) const {
@@ -88,6 +90,12 @@ absl::StatusOr<Caller> AccessControl::IdentifyCertificate(
     const std::vector<std::string>& names) const {
   if (guard_ == nullptr) return Caller();
   return guard_->IdentifyCertificate(names);
+}
+
+absl::StatusOr<Caller> AccessControl::Until(const Caller& caller,
+                                            std::int64_t certificate_end_us) const {
+  if (guard_ == nullptr) return caller;
+  return guard_->Until(caller, certificate_end_us);
 }
 
 absl::Status AccessControl::Check(const Caller& caller,
@@ -213,9 +221,14 @@ absl::StatusOr<TrialPlace> AccessControl::PlaceOf(const TokenHolder& holder,
     const auto known = places_.find(trial.trial_id);
     if (known != places_.end() && holder.grants.Reads(known->second.project)) return known->second;
   }
-  const absl::StatusOr<ReadAdmission::Ticket> turn = lookups_.Enter(kLookupPatience);
+  const absl::StatusOr<ReadAdmission::Ticket> turn =
+      lookups_.Enter(kLookupPatience, PayerOf(holder));
   if (!turn.ok()) {
-    return absl::UnavailableError("too many ask at once where trials lie; come again");
+    // Not a limit of what somebody may do: who follows, and agents, wait for what is unavailable.
+    return ComeAgain(absl::UnavailableError(
+                         absl::StrCat("too many ask at once where trials lie, limit ", kLookupsMax,
+                                      ", of one token ", kLookupsMax / 2, "; come again")),
+                     kLookupsReason, absl::Seconds(1));
   }
   STEPWELL_ASSIGN_OR_RETURN(const TrialPlace place, store_.FindPlace(trial));
   const absl::MutexLock lock(&mu_);

@@ -7,7 +7,7 @@
 //
 // Errors: kUnauthenticated; kNotFound = not there for this caller; kPermissionDenied names the grant that is
 // missing, with the reason GRANT_MISSING; kInvalidArgument = the request names no trial, or more than
-// 64; kUnavailable.
+// 64; kUnavailable = the database does not say, or too many ask it where trials lie, of all or of this token (kLookupsReason).
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,9 @@ class AccessControl {
   // Of who shows no token, and a certificate with these names, or none.
   absl::StatusOr<Caller> IdentifyCertificate(const std::vector<std::string>& names) const;
 
+  // As TokenGuard::Until.
+  absl::StatusOr<Caller> Until(const Caller& caller, std::int64_t certificate_end_us) const;
+
   // Of the call with this request, by the rule for its type.
   absl::Status Check(const Caller& caller, const google::protobuf::Message& request) const;
   // Of a request whose trials stand in a message of another type.
@@ -67,12 +70,16 @@ class AccessControl {
   TokenGuard* const guard_;
   TokenStore& store_;
   RateLimits* const rates_;
-  // Questions where trials lie: whoever asks for many waits with them, and not the tokens of others.
-  mutable ReadAdmission lookups_{8};
+  // Questions where trials lie: whoever asks for many waits with them, and not the tokens of others, for which half of the
+  // turns are left.
+  static constexpr int kLookupsMax = 8;
+  mutable ReadAdmission lookups_{kLookupsMax};
   mutable absl::Mutex mu_;
   // A trial's project never changes. Bounded.
   mutable absl::flat_hash_map<std::int64_t, TrialPlace> places_ ABSL_GUARDED_BY(mu_);
 };
+
+inline constexpr char kLookupsReason[] = "LOOK_UPS_UNDER_WAY";
 
 // What a call is told whose token has ended while it was under way.
 absl::Status TokenEnded();

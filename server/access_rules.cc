@@ -3,6 +3,7 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -93,6 +94,19 @@ const AccessRule* FindRule(const Descriptor& request) {
   static const RulesByRequest& rules = *new RulesByRequest(MakeRules());
   const auto found = rules.find(&request);
   return found == rules.end() ? nullptr : found->second;
+}
+
+const AccessRule* FindRuleOfPath(std::string_view path) {
+  const auto slash = path.rfind('/');
+  if (slash == std::string_view::npos || slash == 0 || path.front() != '/') return nullptr;
+  const std::string_view service = path.substr(1, slash - 1);
+  const std::string_view method = path.substr(slash + 1);
+  const auto* const rule = std::find_if(kRules.begin(), kRules.end(), [&](const AccessRule& each) {
+    return each.method.size() == service.size() + 1 + method.size() &&
+           each.method.starts_with(service) && each.method[service.size()] == '.' &&
+           each.method.ends_with(method);
+  });
+  return rule == kRules.end() ? nullptr : rule;
 }
 
 std::vector<v1::TrialRef> TrialsOf(const Message& request) {

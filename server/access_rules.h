@@ -41,6 +41,8 @@ struct AccessRule {
 std::span<const AccessRule> AccessRules();
 // By the type of a method's request, of which each method has its own; null = there is none.
 const AccessRule* FindRule(const google::protobuf::Descriptor& request);
+// By a method's path, "/stepwell.v1.QueryService/GetTrial"; null = there is none.
+const AccessRule* FindRuleOfPath(std::string_view path);
 // The trials that a request names in its own fields, in their order.
 std::vector<v1::TrialRef> TrialsOf(const google::protobuf::Message& request);
 // Its field place; null where its type has none.

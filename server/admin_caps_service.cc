@@ -109,9 +109,10 @@ grpc::Status AdminService::SweepCaps(grpc::ServerContext* call, const pb::SweepC
   // A little before the caller's own, so that it hears what went.
   const SteadyTime deadline =
       std::min(CallDeadline(*call) - absl::Seconds(1), SteadyTime::Now() + kSweepWaitMax);
-  const auto swept = parts_.sweep_loop.SweepNow(target, ReadableProjects(entry.caller), deadline,
-                                                [call] { return call->IsCancelled(); });
-  if (!swept.ok()) return CapsError(swept.status(), now.epoch);
+  const auto swept =
+      parts_.sweep_loop.SweepNow(target, ReadableProjects(entry.caller), deadline,
+                                 [&] { return call->IsCancelled() || HasEnded(entry.caller); });
+  if (!swept.ok()) return EndOfCall(entry.caller, CapsError(swept.status(), now.epoch));
   FillRemovals(swept->removed, *response);
   response->set_leaves_left(swept->leaves_left);
   return grpc::Status::OK;

@@ -30,6 +30,8 @@ struct TokenHolder {
   std::atomic<bool> has_ended{false};
   // When it was last shown; 0 = not since that was noted.
   std::atomic<std::int64_t> used_time_us{0};
+  // Of a connection whose certificate ends before it, or may: the one that is shown there, whose end is this one's, too.
+  std::shared_ptr<TokenHolder> of;
 };
 
 using Caller =
@@ -48,7 +50,8 @@ inline std::string PayerOf(const Caller& caller) {
 }
 
 inline bool HasEnded(const Caller& caller) {
-  return caller != nullptr && caller->has_ended.load(std::memory_order_relaxed);
+  return caller != nullptr &&
+         (caller->has_ended.load(std::memory_order_relaxed) || HasEnded(caller->of));
 }
 
 // Of which trials it may be told.

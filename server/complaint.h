@@ -16,6 +16,8 @@ struct Complaint {
   // UPPER_SNAKE_CASE, stable.
   std::string reason;
   std::string message;
+  // When to come again, where that is known.
+  std::optional<absl::Duration> retry_delay = {};
 };
 
 // Nothing to complain about = empty.

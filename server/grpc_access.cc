@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "base/tls/certificate_names.h"
 #include "server/grpc_error.h"
 #include "server/http/inner_peer.h"
@@ -17,13 +18,28 @@
 namespace stepwell {
 namespace {
 
-// None within this process, and where no certificate was asked for.
-std::vector<std::string> NamesOf(const grpc::ServerContextBase& call) {
-  const auto peer = call.auth_context();
+// Empty within this process, and where no certificate was asked for. The call's.
+std::string_view CertificateOf(const grpc::AuthContext* peer) {
   if (peer == nullptr) return {};
   const auto shown = peer->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (shown.size() != 1) return {};
-  return CertificateNames({shown.front().data(), shown.front().size()});
+  return {shown.front().data(), shown.front().size()};
+}
+
+// Whatever becomes of the call behind this, it was one, and the database was not asked yet where a trial lies. `rule` null:
+// it reads nothing.
+absl::StatusOr<Caller> CountedCaller(const AccessControl& access,
+                                     const grpc::ServerContextBase& call, const AccessRule* rule) {
+  STEPWELL_ASSIGN_OR_RETURN(Caller caller, CallerOf(&access, call));
+  RateLimits* const rates = access.rates();
+  if (rates == nullptr) return caller;
+  const std::string address = AddressOf(call);
+  const RatePayer payer{address, caller.get()};
+  STEPWELL_RETURN_IF_ERROR(rates->Take(RateKind::kCalls, payer, 1));
+  // What it reads is paid for as it is written (GrpcAnswers).
+  if (rule == nullptr || rule->right != Right::kRead) return caller;
+  STEPWELL_RETURN_IF_ERROR(rates->Take(RateKind::kReadBytes, payer, 0));
+  return caller;
 }
 
 }  // namespace
@@ -38,31 +54,45 @@ std::string AddressOf(const grpc::ServerContextBase& call) {
 
 absl::StatusOr<Caller> CallerOf(const AccessControl* access, const grpc::ServerContextBase& call) {
   if (access == nullptr || !access->asks()) return Caller();
+  const auto peer = call.auth_context();
+  const std::string_view certificate = CertificateOf(peer.get());
   const auto [first, last] = call.client_metadata().equal_range("authorization");
-  if (first == last) return access->IdentifyCertificate(NamesOf(call));
-  if (std::next(first) != last) return absl::UnauthenticatedError(kNoToken);
-  return access->Identify({first->second.data(), first->second.size()});
-}
-
-GrpcEntry EnterCallAs(const AccessControl* access, const grpc::ServerContextBase& call,
-                      const google::protobuf::Descriptor& request_type,
-                      const google::protobuf::Message& message) {
-  if (access == nullptr) return {};
-  absl::StatusOr<Caller> caller = CallerOf(access, call);
-  if (!caller.ok()) return {GrpcError(caller.status()), nullptr};
-  if (RateLimits* rates = access->rates()) {
-    // Before the database is asked where a trial lies.
-    const absl::Status may = rates->Take(RateKind::kCalls, {AddressOf(call), caller->get()}, 1);
-    if (!may.ok()) return {GrpcError(may), nullptr};
+  absl::StatusOr<Caller> caller = absl::UnauthenticatedError(kNoToken);
+  if (first == last) {
+    caller = access->IdentifyCertificate(certificate.empty() ? std::vector<std::string>()
+                                                             : CertificateNames(certificate));
+  } else if (std::next(first) == last) {
+    caller = access->Identify({first->second.data(), first->second.size()});
   }
-  const absl::Status may = access->CheckAs(FindRule(request_type), *caller, message);
-  if (!may.ok()) return {GrpcError(may), nullptr};
-  return {grpc::Status::OK, *std::move(caller)};
+  if (!caller.ok() || certificate.empty()) return caller;
+  return access->Until(*caller, CertificateEnd(certificate));
 }
 
 GrpcEntry EnterCall(const AccessControl* access, const grpc::ServerContextBase& call,
                     const google::protobuf::Message& request) {
-  return EnterCallAs(access, call, *request.GetDescriptor(), request);
+  if (access == nullptr) return {};
+  const AccessRule* const rule = FindRule(*request.GetDescriptor());
+  absl::StatusOr<Caller> caller = CountedCaller(*access, call, rule);
+  if (!caller.ok()) return {GrpcError(caller.status()), nullptr};
+  const absl::Status may = access->CheckAs(rule, *caller, request);
+  if (!may.ok()) return {GrpcError(may), nullptr};
+  return {grpc::Status::OK, *std::move(caller)};
+}
+
+GrpcEntry EnterIngest(const AccessControl* access, const grpc::ServerContextBase& call) {
+  if (access == nullptr) return {};
+  absl::StatusOr<Caller> caller = CountedCaller(*access, call, nullptr);
+  if (!caller.ok()) return {GrpcError(caller.status()), nullptr};
+  const absl::Status may = access->CheckIngests(*caller);
+  if (!may.ok()) return {GrpcError(may), nullptr};
+  return {grpc::Status::OK, *std::move(caller)};
+}
+
+grpc::Status MayEnter(const AccessControl* access, const Caller& caller,
+                      const google::protobuf::Descriptor& request_type,
+                      const google::protobuf::Message& message) {
+  if (access == nullptr) return grpc::Status::OK;
+  return GrpcError(access->CheckAs(FindRule(request_type), caller, message));
 }
 
 grpc::Status EndOfCall(const Caller& caller, grpc::Status status) {

@@ -27,8 +27,11 @@ absl::StatusOr<Caller> CallerOf(const AccessControl* access, const grpc::ServerC
 // Counts the call, too (RateLimits).
 GrpcEntry EnterCall(const AccessControl* access, const grpc::ServerContextBase& call,
                     const google::protobuf::Message& request);
-// Of a call whose trials stand in a message that is not its request's type.
-GrpcEntry EnterCallAs(const AccessControl* access, const grpc::ServerContextBase& call,
+// Likewise, of a call whose trial is told later: whether it may ingest anything at all. MayEnter, once it was told.
+GrpcEntry EnterIngest(const AccessControl* access, const grpc::ServerContextBase& call);
+// What EnterCall asks of a caller's grants, of trials that stand in a message which is not of its request's type. Counts
+// nothing.
+grpc::Status MayEnter(const AccessControl* access, const Caller& caller,
                       const google::protobuf::Descriptor& request_type,
                       const google::protobuf::Message& message);
 

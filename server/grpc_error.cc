@@ -26,7 +26,10 @@ grpc::Status GrpcError(const Complaint& complaint) {
     details.violations.push_back(
         {complaint.message.substr(0, complaint.message.find_first_of(" :")), complaint.message});
   }
-  if (complaint.code == absl::StatusCode::kUnavailable) details.retry_delay = absl::Seconds(1);
+  details.retry_delay = complaint.retry_delay;
+  if (!details.retry_delay && complaint.code == absl::StatusCode::kUnavailable) {
+    details.retry_delay = absl::Seconds(1);
+  }
   return GrpcError(absl::Status(complaint.code, complaint.message), details);
 }
 

@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "server/grpc_answers.h"
 #include "server/grpc_deadline.h"
 #include "server/grpc_tls.h"
 #include "server/limits.h"
@@ -63,12 +64,13 @@ absl::Status GrpcServer::Bind() {
   return absl::OkStatus();
 }
 
-absl::Status GrpcServer::Start() {
+absl::Status GrpcServer::Start(const AccessControl* access) {
   grpc::EnableDefaultHealthCheckService(true);
   static std::once_flag once;
   std::call_once(once, [] { grpc::reflection::InitProtoReflectionServerBuilderPlugin(); });
   grpc::ServerBuilder builder;
   SetArguments(builder, options_.threads_max);
+  if (access != nullptr) builder.experimental().SetInterceptorCreators(CountAnswers(*access));
   for (const NamedService& one : services_) builder.RegisterService(one.service);
   credentials_ = options_.tls == nullptr
                      ? grpc::InsecureServerCredentials()

@@ -19,6 +19,7 @@
 #include "base/steady_time.h"
 #include "base/tls/tls_reload.h"
 #include "base/worker.h"
+#include "server/access_control.h"
 #include "server/listen_socket.h"
 #include "server/rate_limits.h"
 #include "server/sparing_log.h"
@@ -49,8 +50,9 @@ class GrpcServer {
   void Register(grpc::Service* service, std::string name) {
     services_.push_back({service, std::move(name)});
   }
-  // Accepts from here on. REQUIRES: Bind succeeded.
-  absl::Status Start();
+  // Accepts from here on. What is answered is counted for who `access` says; null: it is not, else it outlives this.
+  // REQUIRES: Bind succeeded.
+  absl::Status Start(const AccessControl* access = nullptr);
   // Calls of the same services from within the process. REQUIRES: started.
   std::shared_ptr<grpc::Channel> InProcessChannel();
   // What health checks answer. Thread-safe; nothing once stopped.

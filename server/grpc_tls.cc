@@ -11,6 +11,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "base/tls/certificate_names.h"
 #include "server/wrong_tokens.h"
 
@@ -22,14 +23,28 @@ std::string_view TextOf(const grpc_slice& slice) {
   return {reinterpret_cast<const char*>(GRPC_SLICE_START_PTR(slice)), GRPC_SLICE_LENGTH(slice)};
 }
 
-// Of the certificate that the client of a connection showed.
-std::vector<std::string> NamesOf(const grpc_auth_context* peer) {
+constexpr std::string_view kReflection = "/grpc.reflection.";
+
+// That the client of a connection showed; empty: none. The connection's.
+std::string_view CertificateOf(const grpc_auth_context* peer) {
   if (peer == nullptr) return {};
   grpc_auth_property_iterator shown =
       grpc_auth_context_find_properties_by_name(peer, GRPC_X509_PEM_CERT_PROPERTY_NAME);
   const grpc_auth_property* pem = grpc_auth_property_iterator_next(&shown);
   if (pem == nullptr || grpc_auth_property_iterator_next(&shown) != nullptr) return {};
-  return CertificateNames({pem->value, pem->value_length});
+  return {pem->value, pem->value_length};
+}
+
+// What nobody of ours is asked about once more: gRPC's own services are behind this check alone.
+absl::Status MayBegin(std::string_view path, std::string_view certificate) {
+  // Each of its streams holds a thread for as long as its client likes, also behind its token's end.
+  if (path.substr(0, kReflection.size()) == kReflection) {
+    return absl::UnimplementedError("there is no reflection where tokens are asked for");
+  }
+  if (certificate.empty() || CertificateEnd(certificate) > absl::ToUnixMicros(absl::Now())) {
+    return absl::OkStatus();
+  }
+  return absl::UnauthenticatedError(kPeerCertificateEnded);
 }
 
 class ReloadedCredentials final : public grpc::ServerCredentials {
@@ -75,15 +90,23 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
   static void CheckCall(void* state, grpc_auth_context* peer, const grpc_metadata* metadata,
                         std::size_t count, grpc_process_auth_metadata_done_cb done, void* call) {
     int shown = 0;
-    std::string_view authorization;
+    std::string_view authorization, path;
     for (std::size_t at = 0; at < count; ++at) {
-      if (TextOf(metadata[at].key) != "authorization") continue;
+      const std::string_view key = TextOf(metadata[at].key);
+      if (key == ":path") path = TextOf(metadata[at].value);
+      if (key != "authorization") continue;
       authorization = TextOf(metadata[at].value);
       ++shown;
     }
+    const std::string_view certificate = CertificateOf(peer);
     const Tokens& tokens = *static_cast<Tokens*>(state);
     absl::Status why = absl::UnauthenticatedError(kNoToken);
-    if (shown == 0) why = tokens.guard->IdentifyCertificate(NamesOf(peer)).status();
+    if (shown == 0) {
+      why = tokens.guard
+                ->IdentifyCertificate(certificate.empty() ? std::vector<std::string>()
+                                                          : CertificateNames(certificate))
+                .status();
+    }
     if (shown == 1) {
       auto caller = tokens.guard->Identify(authorization);
       if (tokens.rates) {
@@ -94,6 +117,7 @@ class ReloadedCredentials final : public grpc::ServerCredentials {
       }
       why = caller.status();
     }
+    if (why.ok()) why = MayBegin(path, certificate);
     done(call, nullptr, 0, nullptr, 0, static_cast<grpc_status_code>(why.code()),
          why.ok() ? nullptr : std::string(why.message()).c_str());
   }

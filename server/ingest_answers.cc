@@ -2,14 +2,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/limits.h"
+#include "server/rate_refusal.h"
 #include "server/text_check.h"
 #include "server/told_error.h"
 
 namespace stepwell {
 namespace {
 
-// When to come again after kUnavailable or kResourceExhausted.
-constexpr std::int64_t kRetryDelayMs = 1000;
+// When to come again after kUnavailable or kResourceExhausted, where nothing says how long that lasts.
+constexpr absl::Duration kRetryDelay = absl::Seconds(1);
 
 pb::ServerLimits Limits() {
   pb::ServerLimits limits;
@@ -28,7 +29,24 @@ pb::ServerLimits Limits() {
 
 // "SERIES_LIMIT: trial 7 has ..." as (reason, text); the code's name where there is no reason.
 Complaint Plain(const absl::Status& status, const char* reason) {
-  return {status.code(), reason, Shortened(TellClient(status).message, 1024)};
+  return {status.code(), reason, Shortened(TellClient(status).message, 1024), RetryDelayOf(status)};
+}
+
+// Of what passes, whatever code it has: an agent comes again.
+Complaint Passing(const absl::Status& status, const char* reason) {
+  Complaint complaint = Plain(status, reason);
+  complaint.code = absl::StatusCode::kUnavailable;
+  return complaint;
+}
+
+// The store failed at it, for what the log tells under that id.
+Complaint Unopened(const absl::Status& status) {
+  const std::string request_id = TellClient(status).request_id;
+  std::string text = "the database does not answer; open again later";
+  if (!request_id.empty()) {
+    absl::StrAppend(&text, " (request ", request_id, " in the master's log)");
+  }
+  return {absl::StatusCode::kUnavailable, "DATABASE_UNAVAILABLE", std::move(text)};
 }
 
 // What a store says why, where it does.
@@ -79,7 +97,8 @@ pb::StreamChunksResponse MakeRefused(const std::string& writer, const Complaint&
   refused.set_expected_sequence(expected_sequence);
   if (complaint.code == absl::StatusCode::kUnavailable ||
       complaint.code == absl::StatusCode::kResourceExhausted) {
-    refused.set_retry_delay_ms(kRetryDelayMs);
+    refused.set_retry_delay_ms(
+        absl::ToInt64Milliseconds(complaint.retry_delay.value_or(kRetryDelay)));
   }
   return message;
 }
@@ -112,17 +131,14 @@ Complaint OpenComplaint(const absl::Status& status, const OpenWriterRequest& req
     case absl::StatusCode::kAborted:
       return {absl::StatusCode::kUnavailable, "NOT_OWNER", "another master owns the database now"};
     default:
-      return {absl::StatusCode::kUnavailable, "DATABASE_UNAVAILABLE",
-              "the database does not answer; open again later"};
+      return Unopened(status);
   }
 }
 
 Complaint TokenComplaint(const absl::Status& status) {
   if (absl::IsUnauthenticated(status)) return Plain(status, "TOKEN_REFUSED");
   if (absl::IsPermissionDenied(status)) return Plain(status, "GRANT_MISSING");
-  // The agent comes again with both.
-  const char* reason = absl::IsResourceExhausted(status) ? "RATE_LIMIT" : "TOKEN_NOT_LOOKED_UP";
-  return {absl::StatusCode::kUnavailable, reason, std::string(status.message())};
+  return Passing(status, absl::IsResourceExhausted(status) ? "RATE_LIMIT" : "TOKEN_NOT_LOOKED_UP");
 }
 
 Complaint SeriesComplaint(const absl::Status& status, const CheckedDefinition& definition) {

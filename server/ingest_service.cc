@@ -33,10 +33,12 @@ constexpr std::size_t kReadAheadBytesOfMessage = 1 << 10;
 // keeps gRPC's rule of one write at a time, `reading_` that of one read.
 class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  StreamReactor(IngestService& service, grpc::CallbackServerContext* call, Caller caller)
+  StreamReactor(IngestService& service, grpc::CallbackServerContext* call, Caller caller,
+                ReadAdmission::Ticket place)
       : service_(service),
         call_(call),
         caller_(std::move(caller)),
+        place_(std::move(place)),
         link_(std::make_shared<Link>()) {
     link_->reactor = this;
     std::thread([this] { Run(); }).detach();  // counted and awaited by the service
@@ -103,6 +105,7 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   IngestService& service_;
   grpc::CallbackServerContext* const call_;
   const Caller caller_;
+  const ReadAdmission::Ticket place_;
   const std::shared_ptr<Link> link_;
   std::shared_ptr<IngestStream> stream_;
   grpc::ByteBuffer read_;  // of the read under way
@@ -219,14 +222,15 @@ void StreamReactor::HandleInput(grpc::ByteBuffer& input) {
       }
     }
     const MalformedMessage malformed = DescribeMalformed(flat);
-    return stream_->HandleMalformed(malformed.writer, malformed.complaint);
+    return stream_->HandleMalformed(malformed.writer, malformed.complaint, bytes);
   }
   // A chunk that is too large is consumed like any other bad one.
   if (bytes > kMessageBytesMax && !request_.has_chunk()) {
     return stream_->HandleMalformed(
         "",
         Invalid("MESSAGE_BYTES", absl::StrCat("the message has ", bytes,
-                                              " bytes, allowed are at most ", kMessageBytesMax)));
+                                              " bytes, allowed are at most ", kMessageBytesMax)),
+        bytes);
   }
   stream_->Handle(request_);
 }
@@ -237,7 +241,9 @@ void StreamReactor::Drain() {
          !stream_->WaitSettled(SteadyTime::Now() + absl::Milliseconds(200))) {
   }
   const auto written = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return broken_ || (!writing_ && stream_->board().empty());
+    // Of one that was ended nothing waits any more but what is being written: a client that takes nothing of it would keep
+    // the stream, and its writers, for as long as it likes.
+    return broken_ || stream_ended_ || (!writing_ && stream_->board().empty());
   };
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(&written));
@@ -280,6 +286,15 @@ class RefusingReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, g
   void OnDone() override { delete this; }
 };
 
+grpc::Status NoPlace(int streams_max, bool has_share) {
+  return GrpcError(absl::ResourceExhaustedError(absl::StrCat(
+                       "this master serves ", streams_max, " streams, which is its limit",
+                       has_share ? absl::StrCat(", of one token that may ingest nothing itself ",
+                                                std::max(1, streams_max / 2))
+                                 : "")),
+                   {.reason = "STREAM_LIMIT", .retry_delay = absl::Seconds(5), .violations = {}});
+}
+
 SteadyTime DeadlineOf(const grpc::ServerContext& call, absl::Duration wait_max) {
   return std::min(CallDeadline(call), SteadyTime::Now() + wait_max);
 }
@@ -291,17 +306,17 @@ absl::Status MayCall(RateLimits* rates, const RatePayer& payer) {
 // A call would hold a thread while it waits: it is refused. Its samples, series and writers are counted as they come.
 absl::Status MayWrite(RateLimits* rates, const RatePayer& payer, std::size_t bytes) {
   if (rates == nullptr) return absl::OkStatus();
+  STEPWELL_RETURN_IF_ERROR(MayCall(rates, payer));
   for (const RateKind kind : {RateKind::kIngestSamples, RateKind::kSeries, RateKind::kOpens}) {
     STEPWELL_RETURN_IF_ERROR(rates->Take(kind, payer, 0));
   }
-  STEPWELL_RETURN_IF_ERROR(MayCall(rates, payer));
   return rates->Take(RateKind::kIngestBytes, payer, static_cast<double>(bytes));
 }
 
 }  // namespace
 
 IngestService::IngestService(Options options, const IngestContext& context)
-    : options_(options), context_(context) {
+    : options_(options), context_(context), streams_(options.streams_max) {
   // protobuf tells stderr of each text that is not UTF-8: clients must not write our log.
   google::protobuf::SetLogHandler(nullptr);
 }
@@ -313,17 +328,14 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* IngestService::Stre
   // Before it costs a thread.
   const absl::Status may = MayCall(context_.rates, {AddressOf(*call), caller->get()});
   if (!may.ok()) return new RefusingReactor(GrpcError(may));
+  const bool has_share = *caller != nullptr && !(*caller)->grants.IngestsAny();
+  auto place = streams_.Enter(absl::ZeroDuration(), has_share ? PayerOf(*caller) : "");
+  if (!place.ok()) return new RefusingReactor(NoPlace(options_.streams_max, has_share));
   {
     absl::MutexLock lock(&mu_);
-    if (thread_count_ < options_.streams_max) {
-      ++thread_count_;
-      return new StreamReactor(*this, call, *std::move(caller));
-    }
+    ++thread_count_;
   }
-  return new RefusingReactor(
-      GrpcError(absl::ResourceExhaustedError(absl::StrCat(
-                    "this master serves ", options_.streams_max, " streams, which is its limit")),
-                {.reason = "STREAM_LIMIT", .retry_delay = absl::Seconds(5), .violations = {}}));
+  return new StreamReactor(*this, call, *std::move(caller), *std::move(place));
 }
 
 grpc::Status IngestService::WriteChunks(grpc::ServerContext* call,
@@ -331,15 +343,16 @@ grpc::Status IngestService::WriteChunks(grpc::ServerContext* call,
                                         pb::WriteChunksResponse* response) {
   const auto caller = CallerOf(context_.access, *call);
   if (!caller.ok()) return GrpcError(caller.status());
-  if (request->ByteSizeLong() > static_cast<std::size_t>(kMessageBytesMax)) {
-    return GrpcError(
-        Invalid("MESSAGE_BYTES", absl::StrCat("messages have ", request->ByteSizeLong(),
-                                              " bytes, allowed are at most ", kMessageBytesMax)));
-  }
   const std::string address = AddressOf(*call);
-  const absl::Status may =
-      MayWrite(context_.rates, {address, caller->get()}, request->ByteSizeLong());
+  const std::size_t bytes = request->ByteSizeLong();
+  // Also of what is refused below: it was read as well.
+  const absl::Status may = MayWrite(context_.rates, {address, caller->get()}, bytes);
   if (!may.ok()) return GrpcError(may);
+  if (bytes > static_cast<std::size_t>(kMessageBytesMax)) {
+    return GrpcError(Invalid(
+        "MESSAGE_BYTES",
+        absl::StrCat("messages have ", bytes, " bytes, allowed are at most ", kMessageBytesMax)));
+  }
   auto stream =
       IngestStream::Create(context_, [] {}, *caller, {.address = address, .is_slowed = false});
   if (!stream.ok()) return GrpcError(stream.status());

@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "server/ingest_stream.h"
+#include "server/read_admission.h"
 #include "server/wire.h"
 #include "stepwell/v1/ingest.grpc.pb.h"
 
@@ -19,6 +20,8 @@ class IngestService final
     : public pb::IngestService::WithRawCallbackMethod_StreamChunks<pb::IngestService::Service> {
  public:
   struct Options {
+    // Of them a token that may ingest nothing has half: only writers with tokens of their own write there. One that may has
+    // no share: all agents of a cluster may show the same one, each on a stream of its machine.
     int streams_max = 256;
     // How long a unary call waits for the database when the client gave no deadline.
     absl::Duration write_wait_max = absl::Seconds(30);
@@ -40,6 +43,7 @@ class IngestService final
 
   const Options options_;
   const IngestContext& context_;
+  ReadAdmission streams_;
   absl::Mutex mu_;
   int thread_count_ ABSL_GUARDED_BY(mu_) = 0;
 };

@@ -2,9 +2,18 @@
 
 #include <utility>
 
+#include "server/credit_plan.h"
 #include "server/ingest_answers.h"
 
 namespace stepwell {
+namespace {
+
+// A stream's 256 writers open at once, with all their labels, and send a heartbeat each few seconds.
+constexpr Rate kControlRate{.per_second = 16 << 10, .burst = 256 << 10};
+// Whose token is used up is shown again after ten seconds, with as much as its credit was.
+constexpr Rate kUnderWayRate{.per_second = kCreditBytesMax / 10.0, .burst = kCreditBytesMax};
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<IngestStream>> IngestStream::Create(const IngestContext& context,
                                                                    std::function<void()> on_post,
@@ -20,6 +29,11 @@ absl::StatusOr<std::shared_ptr<IngestStream>> IngestStream::Create(const IngestC
     stream->Finish();
     return absl::UnavailableError("another master owns the database now");
   }
+  // Likewise its token.
+  if (HasEnded(stream->caller_)) {
+    stream->Finish();
+    return TokenEnded();
+  }
   return stream;
 }
 
@@ -32,7 +46,12 @@ IngestStream::IngestStream(const IngestContext& context, std::int64_t epoch,
       board_(on_post),
       on_end_(on_post),
       since_time_us_(absl::ToUnixMicros(context.clock.Now())),
-      heard_time_us_(since_time_us_) {}
+      heard_time_us_(since_time_us_),
+      control_left_(kControlRate, SteadyTime::Now(context.clock)),
+      under_way_left_(kUnderWayRate, SteadyTime::Now(context.clock)) {
+  // Whoever makes one stream after the other, and has its writers refused, gains nothing by it.
+  under_way_left_.Spend(kUnderWayRate.burst, SteadyTime::Now(context.clock));
+}
 
 void IngestStream::Finish() {
   std::vector<std::unique_ptr<IngestSession>> released;
@@ -84,6 +103,7 @@ void IngestStream::Handle(const pb::StreamChunksRequest& message) {
       return HandleCredential(message.credential());
     case Message::MESSAGE_NOT_SET:
       // A newer client may know more messages: nothing of ours is lost by skipping one.
+      if (!AwaitBytesInVain("", message.ByteSizeLong())) return;
       return PostRefused("",
                          Invalid("MESSAGE_UNKNOWN",
                                  "the message is empty or of a kind unknown here; allowed are"
@@ -93,8 +113,10 @@ void IngestStream::Handle(const pb::StreamChunksRequest& message) {
   }
 }
 
-void IngestStream::HandleMalformed(const std::string& writer, const Complaint& complaint) {
+void IngestStream::HandleMalformed(const std::string& writer, const Complaint& complaint,
+                                   std::size_t bytes) {
   NoteHeard();
+  if (!AwaitBytesInVain(writer, bytes)) return;
   PostRefused(writer, complaint, false);
 }
 

@@ -27,6 +27,7 @@
 #include "server/group_committer.h"
 #include "server/ingest_context.h"
 #include "server/ingest_session.h"
+#include "server/rate_allowance.h"
 #include "server/writer_director.h"
 #include "server/writer_registry.h"
 
@@ -56,8 +57,9 @@ class IngestStream final : public CommitListener,
   ~IngestStream() override = default;
 
   void Handle(const pb::StreamChunksRequest& message_untrusted);
-  // A message that is no StreamChunksRequest; `writer` is what could be read of its writer.
-  void HandleMalformed(const std::string& writer, const Complaint& complaint);
+  // A message that is no StreamChunksRequest; `writer` is what could be read of its writer. It costs its `bytes`.
+  void HandleMalformed(const std::string& writer, const Complaint& complaint,
+                       std::size_t bytes = 0);
   // The client has gone or will send no more and all was answered: releases its writers.
   void Finish();
 
@@ -92,8 +94,9 @@ class IngestStream final : public CommitListener,
 
   IngestStream(const IngestContext& context, std::int64_t epoch, std::function<void()> on_post,
                Caller caller, IngestPace pace);
-  // What a refusal means to the session of a writer, where it has one.
-  enum class Beyond { kEndsSession, kLeavesSession };
+  // What a refusal means to the session of a writer, where it has one; of what no session pays for nothing is refused:
+  // it holds the stream, whoever writes there.
+  enum class Beyond { kEndsSession, kLeavesSession, kHoldsStream };
   // Whose token a writer shows, as CheckToken; false after a Refused was posted, or where the stream ended. Opens are paid
   // for: by whose token it is, and by the stream's own where it is refused, which is looked at first.
   [[nodiscard]] bool LookAtToken(const std::string& writer, const std::string& token,
@@ -110,6 +113,8 @@ class IngestStream final : public CommitListener,
   void HandleOpen(const pb::Open& open);
   // The session has ended here other than by a Close.
   void Release(const IngestSession& session);
+  // Who refused it between its session and its claim found nobody in the registry to take out.
+  void ReleaseIfRefused(const Uuid& writer, const OpenedWriter& opened) ABSL_LOCKS_EXCLUDED(mu_);
   bool HasPlaceFor(const Uuid& writer) ABSL_LOCKS_EXCLUDED(mu_);
   bool LivesInOtherTrial(const OpenWriterRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
   void HandleDefinitions(const pb::Definitions& definitions);
@@ -120,8 +125,9 @@ class IngestStream final : public CommitListener,
   void HandleCaptureReport(const pb::CaptureReport& report);
   void HandleCredential(const pb::Credential& credential);
 
-  // The living session of `writer`, or null after a Refused was posted.
-  IngestSession* FindSession(const std::string& writer) ABSL_LOCKS_EXCLUDED(mu_);
+  // The living session of `writer`, or null after a Refused was posted, whose `message` was paid for.
+  IngestSession* FindSession(const std::string& writer,
+                             const google::protobuf::MessageLite& message) ABSL_LOCKS_EXCLUDED(mu_);
   // Numbers for definitions, waiting for the database; halves them to find the bad one.
   using Fresh = std::vector<CheckedDefinition>;
   void Number(const std::string& writer, IngestSession& session, Fresh fresh,
@@ -158,6 +164,16 @@ class IngestStream final : public CommitListener,
   // Of a message of `session`; a unary call has paid for its own.
   [[nodiscard]] bool AwaitBytes(const std::string& writer, const IngestSession& session,
                                 std::size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  // Of a message that is refused and was not paid for: by its writer's session, where it has one that lives, else by the stream
+  // itself. False where it is answered otherwise, or nobody is there any more.
+  [[nodiscard]] bool AwaitBytesInVain(const std::string& writer, std::size_t bytes)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Of a message that stores nothing. Those that clients send are far below what costs nothing: debts delay no heartbeat,
+  // no Close and no token.
+  [[nodiscard]] bool AwaitControlBytes(const google::protobuf::MessageLite& message)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // By the token of the call and by its address.
+  [[nodiscard]] bool AwaitOwnBytes(std::size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void SayStillHere() ABSL_LOCKS_EXCLUDED(mu_);
   bool ended() const ABSL_LOCKS_EXCLUDED(mu_) { return !end_status().ok(); }
 
@@ -178,6 +194,10 @@ class IngestStream final : public CommitListener,
   // When the last message came.
   std::atomic<std::int64_t> heard_time_us_;
   SteadyTime said_ = SteadyTime::Now();  // that it is still here; the reader's
+  // What costs nothing of messages that store nothing, and of those that were under way as their writer was refused. The
+  // reader's.
+  RateAllowance control_left_;
+  RateAllowance under_way_left_;
   mutable absl::Mutex mu_;
   // Entries are added and replaced by the reader alone; their state is guarded.
   Sessions sessions_ ABSL_GUARDED_BY(mu_);

@@ -66,11 +66,12 @@ CheckedChunk IngestStream::NewChunk(const IngestSession& session) {
 }
 
 void IngestStream::HandleChunk(const pb::Chunk& chunk) {
-  IngestSession* session = FindSession(chunk.writer());
+  IngestSession* session = FindSession(chunk.writer(), chunk);
   if (session == nullptr) return;
+  // Before it is looked at: what is refused was read as well.
+  if (!AwaitBytes(chunk.writer(), *session, chunk.ByteSizeLong())) return;
   if (auto complaint = CheckChunkFrame(chunk))
     return PostRefused(chunk.writer(), *complaint, false);
-  if (!AwaitBytes(chunk.writer(), *session, chunk.ByteSizeLong())) return;
   AwaitRoom();
   std::uint64_t from = 0;
   if (!TakeRange(chunk.writer(), *session, chunk.sequence(), chunk.sequence(), from)) return;
@@ -97,13 +98,13 @@ void IngestStream::HandleChunk(const pb::Chunk& chunk) {
 }
 
 void IngestStream::HandleGap(const pb::GapRange& range) {
-  IngestSession* session = FindSession(range.writer());
+  IngestSession* session = FindSession(range.writer(), range);
   if (session == nullptr) return;
+  if (!AwaitBytes(range.writer(), *session, range.ByteSizeLong())) return;
   Gap gap;
   if (auto complaint = CheckGapRange(range, session->writer_no(), gap)) {
     return PostRefused(range.writer(), *complaint, false);
   }
-  if (!AwaitBytes(range.writer(), *session, range.ByteSizeLong())) return;
   AwaitRoom();
   std::uint64_t from = 0;
   if (!TakeRange(range.writer(), *session, range.first_sequence(), range.last_sequence(), from)) {

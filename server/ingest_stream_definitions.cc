@@ -33,7 +33,7 @@ std::vector<std::pair<std::uint32_t, std::string>> GpuRefs(
 }  // namespace
 
 void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
-  IngestSession* session = FindSession(definitions.writer());
+  IngestSession* session = FindSession(definitions.writer(), definitions);
   if (session == nullptr) return;
   if (!AwaitBytes(definitions.writer(), *session, definitions.ByteSizeLong())) return;
   DefinitionResult result = CheckDefinitions(definitions, session->labels(), session->refs());

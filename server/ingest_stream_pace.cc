@@ -14,6 +14,8 @@ namespace {
 constexpr absl::Duration kLookEach = absl::Milliseconds(500);
 // A client gives a silent connection up after a minute, and who is not heard of for that long counts as gone.
 constexpr absl::Duration kSayEach = absl::Seconds(10);
+// gRPC's frame around a message: an empty one is not nothing.
+constexpr std::size_t kFrameBytes = 5;
 
 }  // namespace
 
@@ -61,7 +63,7 @@ bool IngestStream::AwaitAllowance(const std::string& writer, RateKind kind, cons
   while (true) {
     const RateLimits::Missing missing = context_.rates->TryTake(kind, counted, amount);
     if (missing.wait == absl::ZeroDuration()) return true;
-    if (missing.is_of_token && !MayHold(payer)) {
+    if (missing.is_of_token && beyond != Beyond::kHoldsStream && !MayHold(payer)) {
       // With words; something may be left by now.
       const absl::Status may = context_.rates->Take(kind, counted, amount);
       if (may.ok()) return true;
@@ -97,6 +99,41 @@ bool IngestStream::AwaitBytes(const std::string& writer, const IngestSession& se
                               std::size_t bytes) {
   if (!pace_.is_slowed) return true;
   return AwaitAllowanceOf(writer, session, RateKind::kIngestBytes, static_cast<double>(bytes));
+}
+
+bool IngestStream::AwaitOwnBytes(std::size_t bytes) {
+  return AwaitAllowance("", RateKind::kIngestBytes, caller_, static_cast<double>(bytes),
+                        Beyond::kHoldsStream);
+}
+
+bool IngestStream::AwaitBytesInVain(const std::string& writer, std::size_t bytes) {
+  if (!pace_.is_slowed) return true;
+  bytes += kFrameBytes;
+  const auto uuid = Uuid::FromBytes(writer);
+  const IngestSession* session = nullptr;
+  bool has_ended = false;
+  {
+    const absl::MutexLock lock(&mu_);
+    const auto place = uuid ? sessions_.find(*uuid) : sessions_.end();
+    if (place != sessions_.end()) {
+      has_ended = place->second->state() == IngestSession::State::kFenced;
+      if (!has_ended) session = place->second.get();
+    }
+  }
+  if (session != nullptr) return AwaitBytes(writer, *session, bytes);
+  // Its client did not know yet: were that to cost what the token lacks already, each refusal would bring on the next.
+  const bool is_under_way =
+      has_ended && under_way_left_.TryTake(static_cast<double>(bytes),
+                                           SteadyTime::Now(context_.clock)) == absl::ZeroDuration();
+  return is_under_way || AwaitOwnBytes(bytes);
+}
+
+bool IngestStream::AwaitControlBytes(const google::protobuf::MessageLite& message) {
+  if (!pace_.is_slowed) return true;
+  const std::size_t bytes = message.ByteSizeLong();
+  return control_left_.TryTake(static_cast<double>(bytes), SteadyTime::Now(context_.clock)) ==
+             absl::ZeroDuration() ||
+         AwaitOwnBytes(bytes);
 }
 
 void IngestStream::SayStillHere() {

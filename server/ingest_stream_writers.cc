@@ -84,11 +84,15 @@ void IngestStream::HandleOpen(const pb::Open& open) {
   // Each Open is answered: whoever reads no answers gets no further.
   board_.WaitForRoom(SteadyTime::InfiniteFuture());
   OpenWriterRequest request;
-  if (auto complaint = CheckOpen(open, request))
-    return PostRefused(open.writer(), *complaint, true);
-  if (auto complaint = CheckAgentVersion(request.agent_version, context_.minimum_agent_version)) {
+  MaybeComplaint complaint = CheckOpen(open, request);
+  if (!complaint) {
+    complaint = CheckAgentVersion(request.agent_version, context_.minimum_agent_version);
+  }
+  if (complaint) {
+    if (!AwaitBytesInVain(open.writer(), open.ByteSizeLong())) return;
     return PostRefused(open.writer(), *complaint, true);
   }
+  if (!AwaitControlBytes(open)) return;
   Caller caller;
   if (!LookAtToken(open.writer(), open.token(), request.trial, Beyond::kEndsSession, caller)) {
     return;
@@ -113,10 +117,10 @@ void IngestStream::HandleOpen(const pb::Open& open) {
   const auto opened = context_.store.OpenWriter(request);
   if (!opened.ok()) {
     if (opened.status().code() == absl::StatusCode::kAborted) context_.state.ReportLost(epoch_);
-    const Complaint complaint = OpenComplaint(opened.status(), request);
+    complaint = OpenComplaint(opened.status(), request);
     // What the client cannot mend by itself and time will not heal is terminal.
-    const bool terminal = complaint.code != absl::StatusCode::kUnavailable;
-    return PostRefused(open.writer(), complaint, terminal);
+    const bool terminal = complaint->code != absl::StatusCode::kUnavailable;
+    return PostRefused(open.writer(), *complaint, terminal);
   }
   context_.state.IfOwner(epoch_, [&] {
     context_.heads.NoteWriter(opened->trial_id, opened->writer_no, opened->folded_sequence);
@@ -154,6 +158,7 @@ void IngestStream::HandleOpen(const pb::Open& open) {
     Fence(request.writer, opened->generation);
   }
   // While the database opened it nobody could be told through its session, which was not there.
+  ReleaseIfRefused(request.writer, *opened);
   if (HasEnded(shown)) RefuseEndedTokens();
   log::Info("writer_opened", {{"trial", Value(opened->trial_id)},
                               {"writer_no", Value(opened->writer_no)},
@@ -163,7 +168,23 @@ void IngestStream::HandleOpen(const pb::Open& open) {
   TellIfAckedIsNotHeld(open, *opened);
 }
 
-IngestSession* IngestStream::FindSession(const std::string& writer) {
+void IngestStream::ReleaseIfRefused(const Uuid& writer, const OpenedWriter& opened) {
+  MaybeComplaint why;
+  {
+    absl::MutexLock lock(&mu_);
+    const auto place = sessions_.find(writer);
+    if (place != sessions_.end()) why = place->second->refused();
+  }
+  if (!why) return;
+  board_.DropDirectives(writer, opened.generation);
+  context_.registry.Release(opened.trial_id, opened.writer_no, opened.generation);
+  context_.director.Lost(opened.trial_id, opened.writer_no, opened.generation);
+  // Once more: the client was told of it before it was told that it is open.
+  PostRefused(writer.ToBytes(), *why, true);
+}
+
+IngestSession* IngestStream::FindSession(const std::string& writer,
+                                         const google::protobuf::MessageLite& message) {
   const auto uuid = Uuid::FromBytes(writer);
   MaybeComplaint complaint;
   {
@@ -182,19 +203,19 @@ IngestSession* IngestStream::FindSession(const std::string& writer) {
     complaint = Complaint{absl::StatusCode::kFailedPrecondition, "NOT_OPEN",
                           "the writer is not open on this stream; send Open first"};
   }
-  PostRefused(writer, *complaint, true);
+  if (AwaitBytesInVain(writer, message.ByteSizeLong())) PostRefused(writer, *complaint, true);
   return nullptr;
 }
 
 void IngestStream::HandleHeartbeat(const pb::Heartbeat& heartbeat) {
-  if (IngestSession* session = FindSession(heartbeat.writer())) {
-    context_.registry.Heard(session->trial_id(), session->writer_no());
-  }
+  IngestSession* session = FindSession(heartbeat.writer(), heartbeat);
+  if (session == nullptr || !AwaitControlBytes(heartbeat)) return;
+  context_.registry.Heard(session->trial_id(), session->writer_no());
 }
 
 void IngestStream::HandleClose(const pb::Close& close) {
-  IngestSession* session = FindSession(close.writer());
-  if (session == nullptr) return;
+  IngestSession* session = FindSession(close.writer(), close);
+  if (session == nullptr || !AwaitControlBytes(close)) return;
   MaybeComplaint complaint;
   std::uint64_t next_sequence = 0;
   bool already = false;
@@ -222,8 +243,8 @@ void IngestStream::HandleClose(const pb::Close& close) {
 }
 
 void IngestStream::HandleCredential(const pb::Credential& credential) {
-  IngestSession* session = FindSession(credential.writer());
-  if (session == nullptr) return;
+  IngestSession* session = FindSession(credential.writer(), credential);
+  if (session == nullptr || !AwaitControlBytes(credential)) return;
   Caller caller;
   // It costs what an Open's does.
   if (!LookAtToken(credential.writer(), credential.token(), session->asked(),
@@ -240,10 +261,10 @@ void IngestStream::HandleCredential(const pb::Credential& credential) {
 }
 
 void IngestStream::HandleCaptureReport(const pb::CaptureReport& report) {
-  if (IngestSession* session = FindSession(report.writer())) {
-    context_.on_capture_report(session->trial_id(), session->writer_no(), session->generation(),
-                               report);
-  }
+  IngestSession* session = FindSession(report.writer(), report);
+  if (session == nullptr || !AwaitControlBytes(report)) return;
+  context_.on_capture_report(session->trial_id(), session->writer_no(), session->generation(),
+                             report);
 }
 
 }  // namespace stepwell

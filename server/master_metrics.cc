@@ -100,14 +100,14 @@ void AddDisk(const char* holds, const DiskRoom& disk, MetricFamilies& families) 
 }
 
 // In the order of RateKind.
-constexpr std::array<const char*, kRateKinds> kRateNames = {"ingest_bytes", "ingest_samples",
-                                                            "series", "opens", "calls"};
+constexpr std::array<const char*, kRateKinds> kRateNames = {
+    "ingest_bytes", "ingest_samples", "series", "opens", "calls", "read_bytes"};
 
 void AddRates(const RateCounts& rates, MetricFamilies& families) {
   const char* refused = "stepwell_limit_refusals_total";
   const char* refused_help = "Calls and connections refused, by the limit that was reached.";
   const char* slowed = "stepwell_limit_slowed_seconds_total";
-  const char* slowed_help = "Time for which agents' streams were slowed, by the limit, of all.";
+  const char* slowed_help = "Time for which streams were slowed, by the limit, of all.";
   for (std::size_t at = 0; at < kRateKinds; ++at) {
     Counter(families, refused, refused_help, static_cast<double>(rates.refused[at]),
             {{"limit", kRateNames[at]}});

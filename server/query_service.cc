@@ -78,8 +78,9 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
     auto answer = reads_.AnswerLatest(*request, CallOf(context, entry.caller, *ticket));
     if (!answer.ok()) {
       LogFailure("LatestValues", answer.status());
-      return GrpcError(answer.status());
+      return EndOfCall(entry.caller, GrpcError(answer.status()));
     }
+    if (HasEnded(entry.caller)) return GrpcError(TokenEnded());
     (*std::move(answer)).MoveTo(*response);
     return grpc::Status::OK;
   }
@@ -108,9 +109,13 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
     // would hold its turn and its pin for ever; the second is for the answer of a slow one.
     const DeadlineWatch watch(call.deadline + absl::Seconds(1),
                               [context] { context->TryCancel(); });
+    StallWatch::Call watched(
+        stalls_, [context] { context->TryCancel(); }, entry.caller);
     const absl::Status status =
         reads_.ReadSamples(*request, call, [&](const v1::ReadSamplesResponse& response) {
-          return !call.deadline.HasPassed() && !HasEnded(entry.caller) && writer->Write(response);
+          if (call.deadline.HasPassed() || HasEnded(entry.caller)) return false;
+          const StallWatch::Write write(watched);
+          return writer->Write(response);
         });
     if (absl::IsCancelled(status) && call.deadline.HasPassed()) {
       return GrpcError(absl::DeadlineExceededError(
@@ -131,7 +136,8 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
                         .readable_projects = ReadableProjects(entry.caller)};
     // Write blocks while the client is slow, and nothing is taken from heads meanwhile. One that takes
     // nothing at all gives its place to others: what it would go on with is long gone.
-    StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
+    StallWatch::Call watched(
+        stalls_, [context] { context->TryCancel(); }, entry.caller);
     const absl::Status status =
         reads_.FollowSamples(*request, call, [&](const v1::FollowSamplesResponse& response) {
           const StallWatch::Write write(watched);
@@ -161,8 +167,9 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
         (reads_.*read)(request, CallOf(context, entry.caller, *ticket));
     if (!answer.ok()) {
       LogFailure(method, answer.status());
-      return GrpcError(answer.status());
+      return EndOfCall(entry.caller, GrpcError(answer.status()));
     }
+    if (HasEnded(entry.caller)) return GrpcError(TokenEnded());
     *response = *std::move(answer);
     return grpc::Status::OK;
   }

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "server/access_control.h"
+#include "server/answer_patience.h"
 #include "server/trial_view.h"
 
 namespace grpc {
@@ -24,7 +25,7 @@ class QueryGrpcService {
     // Reads at once; a further one waits a moment, then RESOURCE_EXHAUSTED.
     int reads_max = 16;
     // No read runs longer, whatever the client's deadline.
-    absl::Duration read_time_max = absl::Seconds(60);
+    absl::Duration read_time_max = kReadTimeMax;
     // Calls that follow at once, beside the reads; a further one gets RESOURCE_EXHAUSTED.
     int follows_max = 64;
     // Outlives this; null = nobody is asked for a token.

@@ -24,15 +24,16 @@ class RateAllowance {
  public:
   RateAllowance(const Rate& rate, SteadyTime now) : left_(rate.burst), seen_(now), rate_(rate) {}
 
-  // Zero: taken. Else nothing was, and something is left in so long.
-  absl::Duration TryTake(double amount, SteadyTime now) {
+  // Zero: taken. Else nothing was, and something is left in so long. Who can wait may do so until it is more than `kept`.
+  // REQUIRES: 0 <= kept < burst.
+  absl::Duration TryTake(double amount, SteadyTime now, double kept = 0) {
     Fill(now);
-    if (left_ > 0) {
+    if (left_ > kept) {
       left_ -= amount;
       return absl::ZeroDuration();
     }
     // Never zero, for whoever owes nothing has nothing either.
-    return absl::Seconds(-left_ / rate_.per_second) + absl::Milliseconds(1);
+    return absl::Seconds((kept - left_) / rate_.per_second) + absl::Milliseconds(1);
   }
   // Of what was done already, or was too much to know before. What is owed ends at a minute's worth, so that
   // nobody is shut out for long by what he was not told of.

@@ -26,6 +26,7 @@ constexpr std::array<Words, kRateKinds> kWords = {{
     {"series-per-second", "new series"},
     {"opens-per-second", "writers to open"},
     {"calls-per-second", "calls"},
+    {"read-bytes-per-second", "bytes of answers"},
 }};
 
 Rate TenSecondsOf(double per_second) {
@@ -39,7 +40,7 @@ RateLimits::RateLimits(const Options& options, const Clock& clock)
       clock_(clock),
       kinds_{MakeKind(options.per_second[0]), MakeKind(options.per_second[1]),
              MakeKind(options.per_second[2]), MakeKind(options.per_second[3]),
-             MakeKind(options.per_second[4])},
+             MakeKind(options.per_second[4]), MakeKind(options.per_second[5])},
       wrong_tokens_(options.wrong_tokens_per_minute),
       connections_({.per_second = kConnectionsInASecond * options.connections_per_address_max,
                     .burst = kConnectionsAtOnce * options.connections_per_address_max}) {}
@@ -52,16 +53,21 @@ std::string_view RateLimits::Counted(std::string_view address) const {
   return IsShared(address) ? std::string_view() : address;
 }
 
-RateLimits::Missing RateLimits::TryTake(RateKind kind, const RatePayer& payer, double amount) {
+RateLimits::Missing RateLimits::TryTake(RateKind kind, const RatePayer& payer, double amount,
+                                        absl::Duration kept) {
   Kind& limits = Of(kind);
   const SteadyTime now = SteadyTime::Now(clock_);
+  // Behind this use, unless that is more than may ever be there.
+  const Rate& rate = limits.tokens.rate();
+  const double left_then = absl::ToDoubleSeconds(kept) * rate.per_second;
+  const double left = left_then > 0 ? std::min(left_then + amount, rate.burst - left_then) : 0;
   if (payer.token != nullptr) {
-    const absl::Duration wait = limits.tokens.TryTake(PayerOf(*payer.token), amount, now);
+    const absl::Duration wait = limits.tokens.TryTake(PayerOf(*payer.token), amount, now, left);
     if (wait > absl::ZeroDuration()) return {wait, true};
   }
   const std::string_view address = Counted(payer.address);
   if (address.empty()) return {};
-  const absl::Duration wait = limits.addresses.TryTake(address, amount, now);
+  const absl::Duration wait = limits.addresses.TryTake(address, amount, now, left);
   if (wait > absl::ZeroDuration() && payer.token != nullptr) {
     limits.tokens.GiveBack(PayerOf(*payer.token), amount, now);
   }

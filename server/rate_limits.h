@@ -1,7 +1,7 @@
 // RateLimits: how much one token, and one address, may ask of a master in a second: bytes and samples to write, series to
-// make, writers to open, calls; how many wrong tokens it may show, and how often it may connect. Both allowances of a call are asked, its
-// token's and its address'; addresses that many share (a proxy's) have none. Unary calls are refused, streams of agents
-// slowed (IngestStream). Ten seconds' worth may come at once. Thread-safe; locks for each message, none for a sample.
+// make, writers to open, calls, bytes to read; how many wrong tokens it may show, and how often it may connect. Both allowances of a call
+// are asked, its token's and its address'; addresses that many share (a proxy's) have none. Unary calls are refused, streams
+// slowed (IngestStream, GrpcAnswers). Ten seconds' worth may come at once. Thread-safe; locks for each message, none for a sample.
 //
 //   STEPWELL_RETURN_IF_ERROR(limits.Take(RateKind::kCalls, {address, caller.get()}, 1));
 #pragma once
@@ -23,8 +23,8 @@
 
 namespace stepwell {
 
-enum class RateKind { kIngestBytes, kIngestSamples, kSeries, kOpens, kCalls };
-inline constexpr std::size_t kRateKinds = 5;
+enum class RateKind { kIngestBytes, kIngestSamples, kSeries, kOpens, kCalls, kReadBytes };
+inline constexpr std::size_t kRateKinds = 6;
 
 // Whom a call is counted for. Borrowed.
 struct RatePayer {
@@ -44,7 +44,8 @@ class RateLimits {
  public:
   struct Options {
     // In the order of RateKind.
-    std::array<double, kRateKinds> per_second = {268'435'456, 50'000'000, 10'000, 1'000, 2'000};
+    std::array<double, kRateKinds> per_second = {268'435'456, 50'000'000, 10'000,
+                                                 1'000,       2'000,      268'435'456};
     double wrong_tokens_per_minute = 60;
     // That one address may hold: four times as many may begin at once, and a tenth in each second.
     double connections_per_address_max = 256;
@@ -60,8 +61,10 @@ class RateLimits {
     absl::Duration wait = absl::ZeroDuration();  // zero: nothing is, and it was taken
     bool is_of_token = false;                    // else its address'
   };
-  // Likewise, without words, for who waits by himself.
-  Missing TryTake(RateKind kind, const RatePayer& payer, double amount);
+  // Likewise, without words, for who waits by himself, and leaves what comes in `kept` to those that do not, unless the
+  // amount is as large as all that comes at once. REQUIRES: 0 <= kept < 5 s.
+  Missing TryTake(RateKind kind, const RatePayer& payer, double amount,
+                  absl::Duration kept = absl::ZeroDuration());
   // Of what was done already.
   void Spend(RateKind kind, const RatePayer& payer, double amount);
   // Of a stream that was not read for so long.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -19,11 +20,16 @@ absl::Status RateRefusal(absl::string_view limit, double allowed, absl::string_v
   const absl::Duration delay = std::max(wait, absl::Milliseconds(1));
   absl::Status status = absl::ResourceExhaustedError(absl::StrFormat(
       "%s; --%s is the limit; come again in %.3g s", words, limit, absl::ToDoubleSeconds(delay)));
-  status.SetPayload("stepwell/reason", absl::Cord("RATE_LIMIT"));
   status.SetPayload("stepwell/metadata/limit", absl::Cord(limit));
   status.SetPayload("stepwell/metadata/allowed", absl::Cord(absl::StrFormat("%.0f", allowed)));
-  status.SetPayload(kRetryPayload, absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(
-                                       absl::Ceil(delay, absl::Milliseconds(1))))));
+  return ComeAgain(std::move(status), "RATE_LIMIT", delay);
+}
+
+absl::Status ComeAgain(absl::Status status, absl::string_view reason, absl::Duration wait) {
+  status.SetPayload("stepwell/reason", absl::Cord(reason));
+  status.SetPayload(
+      kRetryPayload,
+      absl::Cord(absl::StrCat(absl::ToInt64Milliseconds(absl::Ceil(wait, absl::Milliseconds(1))))));
   return status;
 }
 

@@ -15,6 +15,9 @@ namespace stepwell {
 absl::Status RateRefusal(absl::string_view limit, double allowed, absl::string_view words,
                          absl::Duration wait);
 
+// `status`, with that reason and a RetryInfo of `wait`.
+absl::Status ComeAgain(absl::Status status, absl::string_view reason, absl::Duration wait);
+
 // What `status` says of when to come again.
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
 // For Retry-After: whole seconds, at least one.

@@ -24,9 +24,10 @@ RateAllowance& RateTable::Of(std::string_view key, SteadyTime now) {
   return allowances_.try_emplace(std::string(place), rate_, now).first->second;
 }
 
-absl::Duration RateTable::TryTake(std::string_view key, double amount, SteadyTime now) {
+absl::Duration RateTable::TryTake(std::string_view key, double amount, SteadyTime now,
+                                  double kept) {
   const absl::MutexLock lock(&mu_);
-  return Of(key, now).TryTake(amount, now);
+  return Of(key, now).TryTake(amount, now, kept);
 }
 
 void RateTable::Spend(std::string_view key, double amount, SteadyTime now) {

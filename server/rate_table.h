@@ -26,7 +26,7 @@ class RateTable {
 
   const Rate& rate() const { return rate_; }
   // As RateAllowance's.
-  absl::Duration TryTake(std::string_view key, double amount, SteadyTime now)
+  absl::Duration TryTake(std::string_view key, double amount, SteadyTime now, double kept = 0)
       ABSL_LOCKS_EXCLUDED(mu_);
   void Spend(std::string_view key, double amount, SteadyTime now) ABSL_LOCKS_EXCLUDED(mu_);
   void GiveBack(std::string_view key, double amount, SteadyTime now) ABSL_LOCKS_EXCLUDED(mu_);

@@ -53,11 +53,10 @@ void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 * kMiB);
 }
 
-// PostgreSQL's processes are its own. A token's file needs no look: without a TLS key it is refused before it is read.
+// PostgreSQL's processes are its own. A token's file needs no look: without a TLS key it is refused before it is read. Somebody
+// else's database may have a password wherever libpq finds one: in its URL, PGPASSWORD, or a file that this names, or none does.
 void KeepSecrets(const ServeOptions& options) {
-  const bool has_secret =
-      !options.tls_key.empty() || ShownUrl(options.database_url) != options.database_url;
-  if (has_secret) KeepMemoryPrivate();
+  if (!options.tls_key.empty() || !options.database_url.empty()) KeepMemoryPrivate();
 }
 
 sigset_t StopSignals() {
@@ -227,7 +226,6 @@ int Serve(ServeOptions options) {
   auto token_file = ChooseTokenFile(options, HomeOfProcess());
   if (!token_file.ok()) return Fail(kExitConfig, token_file.status().message());
   options.token_file = *std::move(token_file);
-  KeepSecrets(options);
   if (const absl::Status status = CheckListen(options); !status.ok()) {
     return Fail(status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitConfig,
                 status.message());
@@ -267,6 +265,8 @@ int ServeMain(int argc, char** argv) {
     return Fail(error->exit_code, error->message);
   }
   const ParsedOptions& options = std::get<ParsedOptions>(parsed);
+  // Also where it only looks at the database, or changes it, and ends.
+  KeepSecrets(options.options);
   if (options.help) {
     std::fputs(HelpText().c_str(), stdout);
     return 0;

@@ -245,7 +245,7 @@ MasterReading Server::Parts::Read() {
 }
 
 absl::Status Server::Parts::AddDoors() {
-  gateway.emplace(ConnectGateway::Options{.serves_get = options.http_get}, rpc);
+  gateway.emplace(ConnectGateway::Options{options.http_get, tokens, rates}, rpc);
   const auto* query =
       pb::ListTrialsRequest::descriptor()->file()->FindServiceByName("QueryService");
   const auto* admin = pb::FlushRequest::descriptor()->file()->FindServiceByName("AdminService");
@@ -404,7 +404,7 @@ absl::Status Server::Parts::Serve() {
     if (!learned.ok()) log::Warning("tokens_not_read", {{"status", learned.ToString()}});
     token_loop->Start();
   }
-  STEPWELL_RETURN_IF_ERROR(grpc->Start());
+  STEPWELL_RETURN_IF_ERROR(grpc->Start(&*access));
   rpc.Open(grpc->InProcessChannel());
   committer->Start();
   fold_loop->Start();

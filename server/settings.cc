@@ -181,7 +181,8 @@ const std::vector<Setting>& Settings() {
           "free disk of the private PostgreSQL below which nothing more is taken; 0 = 2 % of the "
           "disk, from 512 MiB to 16 GiB, at most a quarter of it"),
       Number("follows-max", &O::follows_max, "64", 1, 256, "calls of FollowSamples at one time"),
-      Number("streams-max", &O::streams_max, "256", 1, 4096, "streams of agents at one time"),
+      Number("streams-max", &O::streams_max, "256", 1, 4096,
+             "streams of agents at one time; half of them for a token that may ingest nothing"),
       Number("connections-per-address-max", &O::connections_per_address_max, "256", 1, 65536,
              "connections from one address at one time, of gRPC and of HTTP each"),
       Number("http-connections-max", &O::http_connections_max, "512", 1, 65536,
@@ -197,6 +198,11 @@ const std::vector<Setting>& Settings() {
              "writers that open, likewise"),
       Number("calls-per-second", &O::calls_per_second, "2000", 1, 1'000'000'000,
              "calls that one token, and one address, may make"),
+      // As much as may be written: more than one export makes lines of, and a chart takes a thousandth of it.
+      Number("read-bytes-per-second", &O::read_bytes_per_second, "268435456", 1 << 16,
+             1'000'000 * kMiB,
+             "bytes of answers that one token, and one address, may read; streams beyond it are "
+             "slowed"),
       Number("wrong-tokens-per-minute", &O::wrong_tokens_per_minute, "60", 1, 1'000'000'000,
              "tokens that one address may show in vain"),
       Addresses("shared-addresses", &O::shared_addresses, "",

@@ -53,6 +53,7 @@ struct ServeOptions {
   std::int64_t series_per_second = 0;
   std::int64_t opens_per_second = 0;
   std::int64_t calls_per_second = 0;
+  std::int64_t read_bytes_per_second = 0;
   std::int64_t wrong_tokens_per_minute = 0;
   std::string shared_addresses;
   std::string minimum_agent_version;

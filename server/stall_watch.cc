@@ -1,8 +1,14 @@
 #include "server/stall_watch.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace stepwell {
+namespace {
+
+constexpr absl::Duration kLookEach = absl::Milliseconds(500);
+
+}  // namespace
 
 StallWatch::StallWatch(absl::Duration stall_max) : stall_max_(stall_max) {
   worker_ = Worker("stall-watch", [this] { Run(); });
@@ -17,20 +23,29 @@ StallWatch::~StallWatch() {
 }
 
 void StallWatch::Run() {
+  const auto has_work = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return stopping_ || !calls_.empty();
+  };
   absl::MutexLock lock(&mu_);
   while (!stopping_) {
-    mu_.AwaitWithTimeout(absl::Condition(&stopping_), stall_max_ / 4);
-    const SteadyTime too_long = SteadyTime::Now() - stall_max_;
-    for (Call* call : calls_) {
-      if (call->since_ > too_long) continue;
-      call->since_ = SteadyTime::InfiniteFuture();  // once
-      call->cancel_();
-    }
+    mu_.Await(absl::Condition(&has_work));
+    mu_.AwaitWithTimeout(absl::Condition(&stopping_), std::min(stall_max_ / 4, kLookEach));
+    LookLocked();
   }
 }
 
-StallWatch::Call::Call(StallWatch& watch, std::function<void()> cancel)
-    : watch_(watch), cancel_(std::move(cancel)) {
+void StallWatch::LookLocked() {
+  const SteadyTime now = SteadyTime::Now();
+  for (Call* call : calls_) {
+    const absl::Duration most = HasEnded(call->caller_) ? kEndedGrace : stall_max_;
+    if (call->since_ > now - most) continue;
+    call->since_ = SteadyTime::InfiniteFuture();  // once
+    call->cancel_();
+  }
+}
+
+StallWatch::Call::Call(StallWatch& watch, std::function<void()> cancel, Caller caller)
+    : watch_(watch), cancel_(std::move(cancel)), caller_(std::move(caller)) {
   absl::MutexLock lock(&watch_.mu_);
   watch_.calls_.insert(this);
 }

@@ -60,16 +60,16 @@ EndedTokens::Kind KindOf(const std::string& made_by) {
 }
 
 // has_ended is never taken back: another holder lives.
-Caller Anew(const TokenHolder& ended) {
+Caller Anew(const TokenHolder& like) {
   auto holder = std::make_shared<TokenHolder>();
-  holder->id = ended.id;
-  holder->digest = ended.digest;
-  holder->name = ended.name;
-  holder->certificate = ended.certificate;
-  holder->grants = ended.grants;
-  holder->expires_time_us = ended.expires_time_us;
-  holder->made_by = ended.made_by;
-  holder->family = ended.family;
+  holder->id = like.id;
+  holder->digest = like.digest;
+  holder->name = like.name;
+  holder->certificate = like.certificate;
+  holder->grants = like.grants;
+  holder->expires_time_us = like.expires_time_us;
+  holder->made_by = like.made_by;
+  holder->family = like.family;
   return holder;
 }
 
@@ -205,6 +205,29 @@ absl::StatusOr<Caller> TokenGuard::IdentifyCertificate(const std::vector<std::st
       absl::StrCat("grants are given to several names of this client's certificate, ",
                    meant[0]->certificate, " (", meant[0]->id, ") and ", meant[1]->certificate, " (",
                    meant[1]->id, "), and it cannot be told which are meant: revoke one"));
+}
+
+absl::StatusOr<Caller> TokenGuard::Until(const Caller& caller, std::int64_t certificate_end_us) {
+  if (caller == nullptr || certificate_end_us == 0) return caller;
+  if (certificate_end_us <= absl::ToUnixMicros(clock_.Now())) {
+    return absl::UnauthenticatedError(kPeerCertificateEnded);
+  }
+  const absl::MutexLock lock(&mu_);
+  Caller& known = on_connections_[{caller.get(), certificate_end_us}];
+  // One that a clock ended which has gone back since is ended for its calls.
+  if (known == nullptr || known->has_ended) {
+    known = Anew(*caller);
+    known->of = caller;
+  }
+  return known;
+}
+
+void TokenGuard::LookAtConnections(std::int64_t now_us) {
+  absl::erase_if(on_connections_, [&](const auto& entry) {
+    TokenHolder& holder = *entry.second;
+    if (entry.first.second <= now_us) End(holder);
+    return holder.has_ended || entry.second.use_count() == 1;
+  });
 }
 
 absl::Status TokenGuard::CheckMemory() const {
@@ -404,6 +427,7 @@ void TokenGuard::LookAround() {
     misses_some_ = true;
     forgotten_us_ = 0;
   }
+  LookAtConnections(now_us);
   fetched_count_ = 0;
   for (auto& [id, holder] : holders_) {
     if (holder->expires_time_us == 0) continue;

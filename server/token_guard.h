@@ -48,6 +48,10 @@ class TokenGuard {
   // kUnauthenticated: no grants are given to any of them, or to several, for nobody knows which are meant.
   absl::StatusOr<Caller> IdentifyCertificate(const std::vector<std::string>& names)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // `caller`, on a connection whose client's certificate ends then (microseconds since 1970; 0: it showed none): one that ends
+  // with either. kUnauthenticated: the certificate has ended, however long the connection is there.
+  absl::StatusOr<Caller> Until(const Caller& caller, std::int64_t certificate_end_us)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // An Authorization by which one part of this process names `caller` to another that has no certificate of
   // theirs. Nobody outside can make one: it has 256 bits of chance of this process.
   std::string InsideAuthorization(const TokenHolder& caller) const;
@@ -98,6 +102,7 @@ class TokenGuard {
 
   TokenGuard(std::string path, const Clock& clock);
   absl::StatusOr<Stored> Read() const;
+  void LookAtConnections(std::int64_t now_us) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LookAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Take(Stored stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void End(TokenHolder& holder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -128,6 +133,9 @@ class TokenGuard {
   bool is_gone_ ABSL_GUARDED_BY(mu_) = false;                               // which was told
   absl::Duration looked_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();  // Clock::Monotonic
   Holders holders_ ABSL_GUARDED_BY(mu_);
+  // Of connections, by whose they are and when their certificates end: as long as calls hold them.
+  absl::flat_hash_map<std::pair<const TokenHolder*, std::int64_t>, Caller> on_connections_
+      ABSL_GUARDED_BY(mu_);
   // Until the database has answered what it was asked later.
   std::vector<Revoked> revoked_ ABSL_GUARDED_BY(mu_);
   // Ids by the name of a certificate; some may be no more among holders_.
@@ -144,6 +152,8 @@ class TokenGuard {
 bool IsInsideAuthorization(std::string_view authorization);
 
 // What a caller without one is told.
+inline constexpr char kPeerCertificateEnded[] =
+    "the certificate of this client has ended since it connected";
 inline constexpr char kNoToken[] = "this master wants its token, in STEPWELL_TOKEN or as a bearer";
 
 }  // namespace stepwell

@@ -30,8 +30,19 @@ void TokenLoop::Stop() {
 }
 
 bool TokenLoop::WaitForTime() {
+  const auto has_news = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return stopping_ || has_ended_some_;
+  };
   const absl::MutexLock lock(&mu_);
-  return !mu_.AwaitWithTimeout(absl::Condition(&stopping_), kLookEach);
+  mu_.AwaitWithTimeout(absl::Condition(&has_news), kLookEach);
+  has_ended_some_ = false;
+  return !stopping_;
+}
+
+void TokenLoop::EndNow(const std::string& id) {
+  parts_.guard.EndNow(id);
+  const absl::MutexLock lock(&mu_);
+  has_ended_some_ = true;
 }
 
 void TokenLoop::Run() {

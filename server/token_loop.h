@@ -44,7 +44,8 @@ class TokenLoop {
   // Those that live and were fetched, as of a second ago.
   std::int64_t fetched_count() const { return parts_.guard.fetched_count(); }
   // It was revoked: it opens nothing any more, also where the database answers by what was so before. Thread-safe, at once.
-  void EndNow(const std::string& id) { parts_.guard.EndNow(id); }
+  // What is open of it is told to end without waiting for the next look.
+  void EndNow(const std::string& id) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   void Run();
@@ -65,6 +66,7 @@ class TokenLoop {
   bool knows_ended_ ABSL_GUARDED_BY(learning_) = false;
   absl::Mutex mu_ ABSL_ACQUIRED_AFTER(learning_);
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
+  bool has_ended_some_ ABSL_GUARDED_BY(mu_) = false;
   // Confined to the thread.
   std::int64_t ended_told_ = 0;
   int tells_left_ = 0;

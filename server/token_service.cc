@@ -151,8 +151,15 @@ class TokenGrpcService::Impl final : public v1::TokenService::Service {
     if (seconds > 0) {
       token.expires_time_us = absl::ToUnixMicros(parts_.clock.Now() + absl::Seconds(seconds));
     }
+    // What it was checked by may have taken long.
+    if (HasEnded(entry.caller)) return GrpcError(TokenEnded());
     const auto created = parts_.store.Create(token);
     if (!created.ok()) return GrpcError(created.status());
+    if (HasEnded(entry.caller)) {
+      // Nobody hears its secret; it is not to stand among those that live.
+      parts_.store.Revoke(created->id).status().IgnoreError();
+      return GrpcError(TokenEnded());
+    }
     LearnNow();
     log::Info("token_created", {{"token", created->id},
                                 {"name", created->name},
@@ -276,13 +283,12 @@ class TokenGrpcService::Impl final : public v1::TokenService::Service {
     return text;
   }
   GrpcEntry Enter(const grpc::ServerContext& call, const google::protobuf::Message& request) const {
-    if (parts_.loop == nullptr) {
-      return {GrpcError(Complaint{absl::StatusCode::kFailedPrecondition, "NO_TOKENS_ASKED",
-                                  "this master asks nobody for a token: start it with --token-file"
-                                  " (and --tls-cert, --tls-key)"}),
-              nullptr};
-    }
-    return EnterCall(&parts_.access, call, request);
+    GrpcEntry entry = EnterCall(&parts_.access, call, request);
+    if (!entry.ok() || parts_.loop != nullptr) return entry;
+    return {GrpcError(Complaint{absl::StatusCode::kFailedPrecondition, "NO_TOKENS_ASKED",
+                                "this master asks nobody for a token: start it with --token-file"
+                                " (and --tls-cert, --tls-key)"}),
+            nullptr};
   }
   // A number of the master's own is some trial's one day, of whoever makes the next one: it may not be waited
   // for.

@@ -14,15 +14,15 @@ namespace stepwell {
 
 struct ToldError {
   std::string message;
-  // Empty where the message is the status' own, or nothing was logged.
+  // Empty where the message is the status' own.
   std::string request_id;
 };
 
 // Random, for people to read out: "6f1c2a9e-04b7".
 std::string MakeRequestId();
 
-// REQUIRES: not OK. The message of a status that is not ours to hide comes back as it is. Logs, as call_failed;
-// but not that a database is down, which is told many times a second and stands in the log as database_down.
+// REQUIRES: not OK. The message of a status that is not ours to hide comes back as it is. Logs, as call_failed; that a database
+// does not answer, which is told many times a second while it is down, once a second under one id for all that hear the same.
 ToldError TellClient(const absl::Status& status);
 
 }  // namespace stepwell

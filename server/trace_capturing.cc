@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "server/query_wire.h"
+#include "server/rate_refusal.h"
 
 namespace stepwell {
 namespace {
@@ -19,6 +20,8 @@ constexpr std::int32_t kTimeoutDefault = 60;
 constexpr std::int32_t kTimeoutMax = 600;
 // Before a call looks whether its writers are still there.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(100);
+// Who finds no place comes again after as long as a capture of some steps takes.
+constexpr absl::Duration kPlacePatience = absl::Seconds(10);
 // For what the database says at the begin.
 constexpr absl::Duration kLookUpPatience = absl::Seconds(10);
 
@@ -172,10 +175,10 @@ absl::StatusOr<std::shared_ptr<CaptureTable>> TraceCapturing::Begin(
                       "CAPTURE_UNDER_WAY");
   }
   if (under_way_.size() >= kCapturesMax) {
-    return WithReason(absl::ResourceExhaustedError(absl::StrCat(
-                          "captures of ", kCapturesMax,
-                          " trials are under way, which is the limit; come again later")),
-                      "CAPTURES_UNDER_WAY");
+    return ComeAgain(absl::ResourceExhaustedError(absl::StrCat(
+                         "captures of ", kCapturesMax,
+                         " trials are under way, which is the limit; come again later")),
+                     "CAPTURES_UNDER_WAY", kPlacePatience);
   }
   under_way_[trial_id] = table;
   return table;

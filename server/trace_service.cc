@@ -61,16 +61,14 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
   grpc::Status UploadTrace(grpc::ServerContext* context,
                            grpc::ServerReader<v1::UploadTraceRequest>* reader,
                            v1::UploadTraceResponse* response) override {
-    const auto caller = CallerOf(access_, *context);
-    if (!caller.ok()) return GrpcError(caller.status());
-    const absl::Status admitted =
-        access_ == nullptr ? absl::OkStatus() : access_->CheckIngests(*caller);
-    if (!admitted.ok()) return GrpcError(admitted);
-    auto ticket = uploads_.Enter(kTurnPatience, PayerOf(*caller));
+    const GrpcEntry entry = EnterIngest(access_, *context);
+    if (!entry.ok()) return entry.status;
+    auto ticket = uploads_.Enter(kTurnPatience, PayerOf(entry.caller));
     if (!ticket.ok()) return NoTurn(ticket.status());
     const MasterState::Snapshot now = state_.Get();
     if (!now.accepting()) return GrpcError(absl::UnavailableError(now.reason()));
-    StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
+    StallWatch::Call watched(
+        stalls_, [context] { context->TryCancel(); }, entry.caller);
     const auto next = [&](v1::UploadTraceRequest& message) {
       const StallWatch::Write write(watched);
       return reader->Read(&message);
@@ -78,12 +76,14 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     const std::string address = AddressOf(*context);
     TraceUploading uploading(store_, now.epoch);
     v1::UploadTraceRequest message;
-    if (!next(message) || !message.has_upload()) {
+    const bool has_begun = next(message);
+    if (HasEnded(entry.caller)) return GrpcError(TokenEnded());
+    if (!has_begun || !message.has_upload()) {
       return GrpcError(Invalid("HEADER", "the first message of an upload is its header: upload"));
     }
-    const GrpcEntry entry =
-        EnterCallAs(access_, *context, *v1::UploadTraceRequest::descriptor(), message.upload());
-    if (!entry.ok()) return entry.status;
+    const grpc::Status may_enter =
+        MayEnter(access_, entry.caller, *v1::UploadTraceRequest::descriptor(), message.upload());
+    if (!may_enter.ok()) return may_enter;
     TraceBeginning beginning;
     if (auto complaint = CheckTraceUpload(message.upload(), beginning)) {
       return GrpcError(*complaint);
@@ -116,6 +116,7 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
       const absl::Status taken = uploading.Take(message.part().offset(), message.part().data());
       if (!taken.ok()) return Failed("UploadTrace", taken, now.epoch);
     }
+    if (!uploading.is_complete() && HasEnded(entry.caller)) return GrpcError(TokenEnded());
     if (uploading.is_complete()) {
       capturing_.Uploaded(uploading.trace().trial_id, uploading.trace().header.name,
                           uploading.trace().trace_no);
@@ -156,7 +157,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     }
     auto ticket = reads_.Enter(kTurnPatience, PayerOf(entry.caller));
     if (!ticket.ok()) return NoTurn(ticket.status());
-    StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
+    StallWatch::Call watched(
+        stalls_, [context] { context->TryCancel(); }, entry.caller);
     return EndOfCall(entry.caller, Failed("GetTrace",
                                           SendTrace(WhileAsked(context, entry.caller), entry.caller,
                                                     *request, trial, watched, *writer),
@@ -171,7 +173,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     if (!trial.ok()) return GrpcError(Invalid("TRIAL_REF", std::string(trial.status().message())));
     auto ticket = merges_.Enter(kTurnPatience, PayerOf(entry.caller));
     if (!ticket.ok()) return NoTurn(ticket.status());
-    StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
+    StallWatch::Call watched(
+        stalls_, [context] { context->TryCancel(); }, entry.caller);
     return EndOfCall(entry.caller, Failed("MergeTraces",
                                           SendMerge(WhileAsked(context, entry.caller), entry.caller,
                                                     *request, *trial, watched, *writer),
@@ -226,7 +229,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
     if (auto complaint = CheckCapture(*request, wish)) return GrpcError(*complaint);
     const MasterState::Snapshot now = state_.Get();
     if (!now.accepting()) return GrpcError(absl::UnavailableError(now.reason()));
-    StallWatch::Call watched(stalls_, [context] { context->TryCancel(); });
+    StallWatch::Call watched(
+        stalls_, [context] { context->TryCancel(); }, entry.caller);
     const absl::Status ran = capturing_.Run(
         wish,
         [&] {

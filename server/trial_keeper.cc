@@ -49,6 +49,11 @@ void TrialKeeper::Look(std::int64_t epoch) {
     const auto stored = stored_.find(trial_id);
     if (stored == stored_.end() || stored->second != *state) {
       const absl::Status status = store_.SetTrialState(trial_id, *state, epoch);
+      if (absl::IsNotFound(status)) {  // deleted meanwhile
+        registry_.DropTrial(trial_id);
+        stored_.erase(trial_id);
+        continue;
+      }
       if (!status.ok()) {
         log::Warning("set_trial_state_failed",
                      {{"trial", Value(trial_id)}, {"status", status.ToString()}});

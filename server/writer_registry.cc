@@ -119,6 +119,11 @@ void WriterRegistry::ForgetTrial(TrialId trial_id) {
   trials_.erase(trial);
 }
 
+void WriterRegistry::DropTrial(TrialId trial_id) {
+  absl::MutexLock lock(&mu_);
+  trials_.erase(trial_id);
+}
+
 void WriterRegistry::Clear() {
   absl::MutexLock lock(&mu_);
   holders_.clear();

@@ -66,6 +66,8 @@ class WriterRegistry final : public WriterLiveness {
   absl::flat_hash_map<TrialId, Facts> TrialFacts() const ABSL_LOCKS_EXCLUDED(mu_);
   // Ended and stored: no longer of interest, until a writer of it opens again.
   void ForgetTrial(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
+  // It is deleted: none of its writers comes again, also of those that never closed.
+  void DropTrial(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

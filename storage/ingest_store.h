@@ -206,8 +206,9 @@ class IngestStore {
   [[nodiscard]] virtual absl::StatusOr<std::vector<WriterProgress>> ReadProgress(
       TrialId trial_id, absl::Span<const WriterNo> writers) = 0;
 
-  // Stores what the master derived: running, completed, failed, lost. kAborted when the epoch is not
-  // that of the masters row (checked where there is one) or below the trial's. Thread-safe.
+  // Stores what the master derived: running, completed, failed, lost. kNotFound: there is no such trial, or
+  // it is deleted. kAborted when the epoch is not that of the masters row (checked where there is one) or
+  // below the trial's. Thread-safe.
   [[nodiscard]] virtual absl::Status SetTrialState(TrialId trial_id, TrialState state,
                                                    std::int64_t owner_epoch) = 0;
   // Stores `wanted` with the trial under the next revision, which is answered; every later OpenWriter

@@ -84,8 +84,9 @@ LeafSweep PlanLeafSweep(absl::Span<const StoredLeaf> leaves, absl::Span<const Sw
     if (is_due(LeafPair::kSamples, &KeepAges::raw_age_seconds, waits_for_samples)) {
       sweep.give_up_samples.push_back(key);
     }
-    if (is_due(LeafPair::kRollups, &KeepAges::rollup_age_seconds, waits_for_rollups)) {
-      sweep.give_up_rollups.push_back(key);
+    if (is_due(LeafPair::kRollups, &KeepAges::rollup_age_seconds, waits_for_rollups) &&
+        IsOverAge(key.received_day, ages->second.raw_age_seconds, now_us)) {
+      sweep.give_up_all.push_back(key);
     }
     if (waits_for_samples || key.received_day >= DayOf(now_us) - kLeafDaysKept) continue;
     for (const LeafPair pair : {LeafPair::kSamples, LeafPair::kRollups}) {

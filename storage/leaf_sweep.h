@@ -43,8 +43,10 @@ struct SweptLeaf {
 };
 
 struct LeafSweep {
+  // Their rollups stay, or have to wait: a leaf may be among both.
   std::vector<LeafKey> give_up_samples = {};
-  std::vector<LeafKey> give_up_rollups = {};
+  // Rollups are over their age, and so are samples: no class keeps these longer.
+  std::vector<LeafKey> give_up_all = {};
   // Empty since long; oldest first.
   std::vector<NamedLeaf> drop = {};
 };

@@ -11,7 +11,6 @@
 #include "storage/pg_caps_preview.h"
 #include "storage/pg_caps_sql.h"
 #include "storage/pg_owner.h"
-#include "storage/pg_sweeper_trials.h"
 
 namespace stepwell {
 namespace {
@@ -27,11 +26,6 @@ PgConnection::Options ConnectionOptions(const PgCapsStore::Options& options) {
   connection.idle_in_transaction_timeout = options.idle_in_transaction_timeout;
   connection.cut = options.cut;
   return connection;
-}
-
-// What a transaction of ours does is the same once or twice: the caller comes again.
-absl::Status ComeAgain(const absl::Status& status) {
-  return IsCommitUnknown(status) ? absl::UnavailableError(status.message()) : status;
 }
 
 BookChanges::Outcome SweepOutcome(const absl::StatusOr<SweepResult>& swept) {
@@ -65,7 +59,7 @@ absl::StatusOr<CapsReport> PgCapsStore::Set(std::int64_t owner_epoch, const Caps
       STEPWELL_RETURN_IF_ERROR(CheckMaster(*connection, owner_epoch));
       return SetPlace(*connection, target, projects, caps, clear);
     });
-    STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
+    STEPWELL_RETURN_IF_ERROR(ComeAgainIfUnknown(changed));
   }
   return Get(target, projects);
 }
@@ -94,7 +88,7 @@ absl::StatusOr<SweepResult> PgCapsStore::Sweep(std::int64_t owner_epoch,
       [&] { return sweeper_.Sweep(*connection, owner_epoch, request, projects); }, SweepOutcome);
   // Where the target is not there, it says so as everywhere.
   if (absl::IsNotFound(swept.status())) return swept.status();
-  if (!swept.ok()) return ComeAgain(Annotate(swept.status(), "sweep"));
+  if (!swept.ok()) return ComeAgainIfUnknown(Annotate(swept.status(), "sweep"));
   return swept;
 }
 
@@ -125,7 +119,7 @@ absl::StatusOr<ArchivedTrial> PgCapsStore::Archive(std::int64_t owner_epoch,
   };
   const absl::Status changed = ChangeBook(book_changes_.get(), BookScope::Of(trial.trial_id),
                                           [&] { return connection->InTransaction(change); });
-  STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
+  STEPWELL_RETURN_IF_ERROR(ComeAgainIfUnknown(changed));
   return ArchivedTrial{trial.trial_id, archived};
 }
 
@@ -155,15 +149,13 @@ absl::StatusOr<DeletedTrial> PgCapsStore::Delete(std::int64_t owner_epoch,
   };
   const absl::Status changed = ChangeBook(book_changes_.get(), BookScope::Of(trial.trial_id),
                                           [&] { return connection->InTransaction(change); });
-  STEPWELL_RETURN_IF_ERROR(ComeAgain(changed));
+  STEPWELL_RETURN_IF_ERROR(ComeAgainIfUnknown(changed));
   STEPWELL_FAILPOINT("delete_after_commit");
   // A sweep under way may be at this very trial; it takes the rest, too.
   if (!TryBeginSweeping()) return deleted;
   const absl::Cleanup release = [this] { EndSweeping(); };
-  SweepPace pace(kDeleteDuration);
-  PgTrialSweeper sweeper(*connection, owner_epoch, pace);
   // It is deleted; what is left goes with sweeps.
-  const auto done = sweeper.Clear(trial.trial_id);
+  const auto done = sweeper_.BuryTrial(*connection, owner_epoch, trial.trial_id, kDeleteDuration);
   if (!done.ok()) log::Warning("deleted_trial_rows_left", {{"status", done.status().ToString()}});
   deleted.done = done.ok() && *done;
   return deleted;

@@ -32,8 +32,7 @@ absl::StatusOr<PgResult> PgConnection::ExecKept(SqlText sql, std::vector<PgParam
   auto results = ExecAll({&statement, 1});
   if (results.ok()) return std::move(results->front());
   if (!IsStatementUnknown(results.status())) return results.status();
-  return absl::UnavailableError(
-      absl::StrCat("a kept statement is of no use any more: ", results.status().message()));
+  return ComeAgainBecause("a kept statement is of no use any more: ", results.status());
 }
 
 bool PgConnection::SendKeptAhead(const SqlText& sql) {

@@ -11,9 +11,13 @@ constexpr char kDeadlockDetected[] = "40P01";
 
 absl::Status InDdlTransaction(PgConnection& connection, const std::function<absl::Status()>& body) {
   return connection.InTransaction([&]() -> absl::Status {
-    STEPWELL_RETURN_IF_ERROR(connection.ExecScript("set local lock_timeout = '20ms'"));
+    STEPWELL_RETURN_IF_ERROR(LimitLockWaits(connection));
     return body();
   });
+}
+
+absl::Status LimitLockWaits(PgConnection& connection) {
+  return connection.ExecScript("set local lock_timeout = '20ms'");
 }
 
 bool IsLockTimeout(const absl::Status& status) {

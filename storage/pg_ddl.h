@@ -12,6 +12,9 @@ namespace stepwell {
 // Begin, lock_timeout of 20 ms, body, Commit; Rollback when the body fails.
 absl::Status InDdlTransaction(PgConnection& connection, const std::function<absl::Status()>& body);
 
+// Within a transaction: from here on it waits 20 ms at most for each lock.
+absl::Status LimitLockWaits(PgConnection& connection);
+
 // True when a lock was not to be had in time: come again.
 bool IsLockTimeout(const absl::Status& status);
 

@@ -91,6 +91,16 @@ bool IsCommitUnknown(const absl::Status& status) {
   return reason.has_value() && *reason == kCommitUnknownReason;
 }
 
+absl::Status ComeAgainIfUnknown(const absl::Status& status) {
+  return IsCommitUnknown(status) ? ComeAgainBecause("", status) : status;
+}
+
+absl::Status ComeAgainBecause(std::string_view why, const absl::Status& status) {
+  absl::Status again = absl::UnavailableError(absl::StrCat(std::string(why), status.message()));
+  again.SetPayload(kSqlStatePayload, absl::Cord());
+  return again;
+}
+
 std::string SqlState(const absl::Status& status) {
   const auto sqlstate = status.GetPayload(kSqlStatePayload);
   return sqlstate.has_value() ? std::string(*sqlstate) : std::string();

@@ -21,6 +21,10 @@ absl::Status PgError(std::string_view sqlstate, std::string_view message);
 // reads back on a new connection; it never sends the same data again blindly.
 absl::Status CommitUnknown(std::string_view message);
 bool IsCommitUnknown(const absl::Status& status);
+// For a transaction that does the same once or twice: its COMMIT in doubt as kUnavailable, still the database's; all else as it is.
+absl::Status ComeAgainIfUnknown(const absl::Status& status);
+// kUnavailable with `why` before what the database said; it stays the database's.
+absl::Status ComeAgainBecause(std::string_view why, const absl::Status& status);
 
 // The five characters, empty when the status carries none.
 std::string SqlState(const absl::Status& status);

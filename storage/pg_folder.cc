@@ -273,8 +273,7 @@ absl::StatusOr<FoldResult> PgFolder::FoldOnce(std::int64_t owner_epoch,
   auto draft = Lay(*connection, folds, bulk);
   if (!draft.ok()) {
     // A leaf that was to be attached: nothing of the fold.
-    const absl::Status& why = draft.status();
-    return Annotate(IsCommitUnknown(why) ? absl::UnavailableError(why.message()) : why, "fold");
+    return Annotate(ComeAgainIfUnknown(draft.status()), "fold");
   }
   std::vector<std::int64_t> deleted;
   const absl::Status written = connection->InTransaction([&]() -> absl::Status {

@@ -63,10 +63,9 @@ absl::StatusOr<Ownership> ReadOwner(PgConnection& connection) {
 
 // Why a guarded UPDATE of the trial's row did nothing.
 absl::Status WhyUntouched(PgConnection& connection, TrialId trial_id, std::int64_t owner_epoch) {
-  STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult existing,
-      connection.Exec(sql::kReadTrialsOf, {PgArray(std::vector{Value(trial_id)})}));
-  if (existing.row_count() == 0) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult living,
+                            connection.Exec(sql::kFindLivingTrial, {Value(trial_id)}));
+  if (living.row_count() == 0) {
     return absl::NotFoundError(absl::StrCat("trial ", Value(trial_id), ": there is none"));
   }
   return absl::AbortedError(absl::StrCat("trial ", Value(trial_id), ": owner epoch ", owner_epoch,

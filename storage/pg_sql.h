@@ -66,6 +66,10 @@ where trial_id = any($1) and owner_epoch = $2 order by trial_id for key share)";
 inline constexpr char kReadTrialsOf[] =
     "select trial_id from stepwell.trials where trial_id = any($1)";
 
+// One that is deleted is nobody's: no other master took it.
+inline constexpr char kFindLivingTrial[] =
+    "select from stepwell.trials where trial_id = $1 and deleted_time is null";
+
 // The same two for commits: writers of a trial that is archived or deleted are refused as if it were
 // gone.
 inline constexpr char kCheckOwnerToCommit[] = R"(

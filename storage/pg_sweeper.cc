@@ -8,7 +8,6 @@
 #include "storage/pg_sweeper_leaves.h"
 #include "storage/pg_sweeper_ledger.h"
 #include "storage/pg_sweeper_traces.h"
-#include "storage/pg_sweeper_trials.h"
 
 namespace stepwell {
 namespace {
@@ -78,10 +77,16 @@ absl::Status PgSweeper::Audit(PgConnection& connection, std::int64_t owner_epoch
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> PgSweeper::BuryTrial(PgConnection& connection, std::int64_t owner_epoch,
+                                          TrialId trial_id, absl::Duration duration_max) {
+  SweepPace pace(duration_max);
+  return PgTrialSweeper(connection, owner_epoch, pace, buried_).Clear(trial_id);
+}
+
 absl::Status PgSweeper::Bury(PgConnection& connection, std::int64_t owner_epoch,
                              absl::Duration duration_max, SweepResult& result) {
   SweepPace pace(duration_max);
-  PgTrialSweeper trials(connection, owner_epoch, pace);
+  PgTrialSweeper trials(connection, owner_epoch, pace, buried_);
   SweepErrors errors(connection, result);
   const absl::Status buried = trials.Run(errors);
   result.deleted_row_count = trials.row_count();

@@ -1,6 +1,7 @@
 #include "storage/pg_sweeper_leaves.h"
 
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -63,15 +64,21 @@ SqlText IsBareSql(LeafPair pair, const LeafKey& key) {
 
 PgDate DayOf(const LeafKey& key) { return PgDate{key.received_day}; }
 
-CapRemoval RemovalAt(const PgResult& result, int row, LeafPair pair) {
-  return {.trial_id = TrialId{result.Int64(row, 0)},
-          .metric_group = std::string(result.Text(row, 1)),
-          .field = pair == LeafPair::kSamples ? "raw_age_seconds" : "rollup_age_seconds",
-          .sample_count = result.Int64(row, 2),
-          .raw_bytes = result.Int64(row, 3),
-          .rollup_bytes = result.Int64(row, 4),
-          .first_time_us = result.Int64(row, 2) > 0 ? result.Int64(row, 5) : 0,
-          .last_time_us = result.Int64(row, 2) > 0 ? result.Int64(row, 6) : 0};
+// Of a line: its samples, and its rollups for themselves.
+void AddRemovals(const PgResult& result, int row, std::vector<CapRemoval>& removed) {
+  const CapRemoval line = {.trial_id = TrialId{result.Int64(row, 0)},
+                           .metric_group = std::string(result.Text(row, 1))};
+  CapRemoval& samples = removed.emplace_back(line);
+  samples.field = "raw_age_seconds";
+  samples.sample_count = result.Int64(row, 2);
+  samples.raw_bytes = result.Int64(row, 3);
+  if (samples.sample_count > 0) {
+    samples.first_time_us = result.Int64(row, 5);
+    samples.last_time_us = result.Int64(row, 6);
+  }
+  CapRemoval& rollups = removed.emplace_back(line);
+  rollups.field = "rollup_age_seconds";
+  rollups.rollup_bytes = result.Int64(row, 4);
 }
 
 std::string PlaceOf(absl::string_view doing, const LeafKey& key) {
@@ -85,13 +92,16 @@ bool IsGone(const absl::Status& status) { return SqlState(status) == "42P01"; }
 
 absl::Status PgLeafSweeper::Run(std::int64_t now_us) {
   STEPWELL_ASSIGN_OR_RETURN(const LeafSweep sweep, Plan(now_us));
-  for (const LeafKey& key : sweep.give_up_samples) {
-    STEPWELL_RETURN_IF_ERROR(
-        errors_.Take(GiveUp(key, LeafPair::kSamples), PlaceOf("give up samples", key)));
+  std::set<LeafKey> given_up;
+  for (const LeafKey& key : sweep.give_up_all) {
+    const auto done = GiveUp(key, Part::kAll);
+    STEPWELL_RETURN_IF_ERROR(errors_.Take(done.status(), PlaceOf("give up all", key)));
+    if (done.ok() && *done) given_up.insert(key);
   }
-  for (const LeafKey& key : sweep.give_up_rollups) {
-    STEPWELL_RETURN_IF_ERROR(
-        errors_.Take(GiveUp(key, LeafPair::kRollups), PlaceOf("give up rollups", key)));
+  for (const LeafKey& key : sweep.give_up_samples) {
+    if (given_up.contains(key)) continue;
+    const auto done = GiveUp(key, Part::kSamples);
+    STEPWELL_RETURN_IF_ERROR(errors_.Take(done.status(), PlaceOf("give up samples", key)));
   }
   STEPWELL_RETURN_IF_ERROR(EmptyAll());
   return DropAll(sweep.drop);
@@ -136,35 +146,44 @@ absl::StatusOr<bool> PgLeafSweeper::TakeInRollups(const LeafKey& key) {
   return !wait;
 }
 
-absl::Status PgLeafSweeper::GiveUp(const LeafKey& key, LeafPair pair) {
-  const bool of_rollups = pair == LeafPair::kRollups;
-  if (of_rollups) {
+absl::StatusOr<bool> PgLeafSweeper::GiveUp(const LeafKey& key, Part part) {
+  if (part == Part::kAll) {
     STEPWELL_ASSIGN_OR_RETURN(const bool is_whole, TakeInRollups(key));
     if (!is_whole) {
       ++result_.leaves_left;
-      return absl::OkStatus();
+      return false;
     }
   }
-  const SqlText give_up = of_rollups ? SqlText(sql::kGiveUpRollups) : SqlText(sql::kGiveUpSamples);
   for (bool more = true; more && !pace_.IsOver();) {
-    const auto body = [&](std::vector<CapRemoval>& removed) -> absl::Status {
-      STEPWELL_ASSIGN_OR_RETURN(const PgResult lines,
-                                connection_.Exec(give_up, {key.keep_class, DayOf(key), kLinesMax}));
-      for (int row = 0; row < lines.row_count(); ++row) {
-        removed.push_back(RemovalAt(lines, row, pair));
-      }
-      more = lines.row_count() == kLinesMax;
-      // Whoever wrote some meanwhile has committed lines that are among these, or waits to write them.
-      STEPWELL_ASSIGN_OR_RETURN(const bool wait,
-                                of_rollups ? RollupsWait(connection_, key) : false);
-      if (wait) return absl::UnavailableError("a merge wrote rollups meanwhile");
-      STEPWELL_RETURN_IF_ERROR(NoteGaps(connection_, removed));
-      return connection_.Exec(sql::kNoteGivenUp, {key.keep_class, DayOf(key), of_rollups}).status();
-    };
-    const absl::Status swept = InSweepTransaction(connection_, owner_epoch_, result_.removed, body);
-    STEPWELL_RETURN_IF_ERROR(swept);
+    const auto given_up = GiveUpLines(key, part);
+    if (IsLockTimeout(given_up.status())) {
+      ++result_.leaves_left;
+      return false;
+    }
+    STEPWELL_ASSIGN_OR_RETURN(more, given_up);
   }
-  return absl::OkStatus();
+  return true;
+}
+
+absl::StatusOr<bool> PgLeafSweeper::GiveUpLines(const LeafKey& key, Part part) {
+  const bool of_all = part == Part::kAll;
+  bool more = false;
+  const auto body = [&](std::vector<CapRemoval>& removed) -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(LimitLockWaits(connection_));
+    STEPWELL_ASSIGN_OR_RETURN(
+        const PgResult lines,
+        connection_.Exec(of_all ? SqlText(sql::kGiveUpLines) : SqlText(sql::kGiveUpSamples),
+                         {key.keep_class, DayOf(key), kLinesMax}));
+    for (int row = 0; row < lines.row_count(); ++row) AddRemovals(lines, row, removed);
+    more = lines.row_count() > 0 && lines.Int64(0, 7) == kLinesMax;
+    // Whoever wrote some meanwhile has committed lines that are among these, or waits to write them.
+    STEPWELL_ASSIGN_OR_RETURN(const bool wait, of_all ? RollupsWait(connection_, key) : false);
+    if (wait) return absl::UnavailableError("a merge wrote rollups meanwhile");
+    STEPWELL_RETURN_IF_ERROR(NoteGapsOfLeaf(connection_, key, removed));
+    return connection_.Exec(sql::kNoteGivenUp, {key.keep_class, DayOf(key), of_all}).status();
+  };
+  STEPWELL_RETURN_IF_ERROR(InSweepTransaction(connection_, owner_epoch_, result_.removed, body));
+  return more;
 }
 
 absl::Status PgLeafSweeper::EmptyAll() {
@@ -197,8 +216,11 @@ absl::Status PgLeafSweeper::Empty(const SweptLeaf& leaf) {
   }
   ++result_.leaves_left;
   // What came into it is given up once more; a next sweep empties it.
-  STEPWELL_RETURN_IF_ERROR(GiveUp(leaf.key, LeafPair::kSamples));
-  return leaf.rollups_too ? GiveUp(leaf.key, LeafPair::kRollups) : absl::OkStatus();
+  if (!leaf.rollups_too) return GiveUp(leaf.key, Part::kSamples).status();
+  const auto given_up = GiveUp(leaf.key, Part::kAll);
+  if (!given_up.ok() || *given_up) return given_up.status();
+  // Rollups wait to be merged; samples need not.
+  return GiveUp(leaf.key, Part::kSamples).status();
 }
 
 absl::StatusOr<std::vector<SqlText>> PgLeafSweeper::Existing(const SweptLeaf& leaf) {

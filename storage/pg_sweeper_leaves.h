@@ -1,19 +1,30 @@
 // PgLeafSweeper: keeps ages. Leaves whose age has passed are given up in the ledger first, and emptied by
 // TRUNCATE afterwards; old empty ones are dropped, so that the catalogue does not grow for ever.
 //
-// The invariant: whoever's snapshot has a line of the ledger that says that rows are in a leaf, finds them
-// there. TRUNCATE heeds no snapshot, so
-//   1. transactions move the leaf's lines (row_count to 0, sample_count to removed_sample_count), note the
-//      gaps, and remember the leaf and their own number in swept_leaves;
+// Invariants:
+//   A. Whoever's snapshot has a line of the ledger that says that rows are in a leaf, finds them there.
+//   B. What a cap removes is in a gap with its cause once: lines, gaps and swept_leaves move in one
+//      transaction, so that between two of them, where a sweep may be killed, each line is as it was or told.
+//   C. The ledger counts what is there and not given up: a line that is not there says as much as one of
+//      zeros, to readers, bounds, audits and burials alike.
+//   D. Nobody waits for a sweep longer than for one transaction of 500 lines, or for 50 ms of a lock of a leaf;
+//      a sweep waits 20 ms at most for a line or a leaf that somebody holds, and comes again.
+//
+// TRUNCATE heeds no snapshot, so
+//   1. transactions give up the leaf's lines, note the gaps, and remember the leaf and their own number in
+//      swept_leaves. Where samples alone are over their age, row_count goes to 0 and sample_count to
+//      removed_sample_count; where rollups are, too, the line is deleted: nothing is left that it could tell.
 //   2. once no snapshot is left that is older than that number, and under the leaf's lock the ledger still
 //      says that nothing is there and no row of recent is of its day, a transaction of its own truncates
 //      it. A merge goes in slices: rows of a later one need the ticks that the first has written.
 // A snapshot of before 1 has both, lines and rows, until it ends; one of after 1 never looks into the
 // leaf. Rows that are merged into it between the two bring lines of their own, and 1 begins again.
-// Killed anywhere, the next sweep goes on: 1 with the lines that are left, 2 with swept_leaves.
+// Killed anywhere, the next sweep goes on: 1 with the lines that are left, 2 with swept_leaves, which alone
+// knows of a leaf whose lines are all deleted.
 //
-// Locks: 1 takes row locks of the ledger only. 2 and the drops wait 20 ms at most and hold a leaf (a drop:
-// its parent, too) for some milliseconds; what cannot be had is left for a later sweep.
+// Locks: 1 takes row locks of the ledger only, those of lines to delete in no order, so that a merge may hold
+// one and wait for another: it is the sweep that gives way. 2 and the drops hold a leaf (a drop: its parent,
+// too) for some milliseconds. All of them wait 20 ms at most; what cannot be had is left for a later sweep.
 // Confined to one thread.
 #pragma once
 
@@ -45,7 +56,12 @@ class PgLeafSweeper {
  private:
   absl::StatusOr<LeafSweep> Plan(std::int64_t now_us);
   absl::StatusOr<std::vector<SweptLeaf>> ReadSwept();
-  absl::Status GiveUp(const LeafKey& key, LeafPair pair);
+  // Samples, or rollups with them: no class keeps samples longer.
+  enum class Part { kSamples, kAll };
+  // Whether nothing was left to wait for: a merge, or somebody who holds a line.
+  absl::StatusOr<bool> GiveUp(const LeafKey& key, Part part);
+  // One transaction; whether there may be more lines.
+  absl::StatusOr<bool> GiveUpLines(const LeafKey& key, Part part);
   // Rollups that wait to be joined go with the others of their leaf; whether none of them waits now.
   absl::StatusOr<bool> TakeInRollups(const LeafKey& key);
   absl::Status EmptyAll();

@@ -15,6 +15,31 @@
 #include "storage/pg_sweeper_sql.h"
 
 namespace stepwell {
+namespace {
+
+// $1 to $6 of STEPWELL_NOTE_CAP_GAPS; none when no sample is known to have gone.
+std::vector<PgParam> GapParams(const std::vector<CapRemoval>& removed) {
+  CapRemovals joined;
+  for (const CapRemoval& each : removed) {
+    if (each.sample_count > 0) joined.Add(each);
+  }
+  joined.Sort();
+  STEPWELL_CHECK(!joined.truncated);
+  if (joined.removals.empty()) return {};
+  std::vector<std::int64_t> trials, sample_counts, firsts, lasts;
+  std::vector<std::string> groups;
+  for (const CapRemoval& each : joined.removals) {
+    trials.push_back(Value(each.trial_id));
+    groups.push_back(each.metric_group);
+    sample_counts.push_back(each.sample_count);
+    firsts.push_back(each.first_time_us);
+    lasts.push_back(each.last_time_us);
+  }
+  return {PgArray(trials), PgArray(groups), PgArray(sample_counts),
+          PgArray(firsts), PgArray(lasts),  joined.removals.front().field};
+}
+
+}  // namespace
 
 absl::Status InSweepTransaction(
     PgConnection& connection, std::int64_t owner_epoch, CapRemovals& total,
@@ -32,26 +57,17 @@ absl::Status InSweepTransaction(
 }
 
 absl::Status NoteGaps(PgConnection& connection, const std::vector<CapRemoval>& removed) {
-  CapRemovals joined;
-  for (const CapRemoval& each : removed) {
-    if (each.sample_count > 0) joined.Add(each);
-  }
-  joined.Sort();
-  STEPWELL_CHECK(!joined.truncated);
-  if (joined.removals.empty()) return absl::OkStatus();
-  std::vector<std::int64_t> trials, sample_counts, firsts, lasts;
-  std::vector<std::string> groups;
-  for (const CapRemoval& each : joined.removals) {
-    trials.push_back(Value(each.trial_id));
-    groups.push_back(each.metric_group);
-    sample_counts.push_back(each.sample_count);
-    firsts.push_back(each.first_time_us);
-    lasts.push_back(each.last_time_us);
-  }
-  return connection
-      .Exec(sql::kNoteCapGaps, {PgArray(trials), PgArray(groups), PgArray(sample_counts),
-                                PgArray(firsts), PgArray(lasts), joined.removals.front().field})
-      .status();
+  const std::vector<PgParam> gaps = GapParams(removed);
+  return gaps.empty() ? absl::OkStatus() : connection.Exec(sql::kNoteCapGaps, gaps).status();
+}
+
+absl::Status NoteGapsOfLeaf(PgConnection& connection, const LeafKey& leaf,
+                            const std::vector<CapRemoval>& removed) {
+  std::vector<PgParam> gaps = GapParams(removed);
+  if (gaps.empty()) return absl::OkStatus();
+  gaps.emplace_back(leaf.keep_class);
+  gaps.emplace_back(PgDate{leaf.received_day});
+  return connection.Exec(sql::kNoteLeafGaps, gaps).status();
 }
 
 absl::Status SweepErrors::Take(const absl::Status& status, absl::string_view place) {

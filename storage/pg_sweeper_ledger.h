@@ -11,6 +11,7 @@
 #include "base/steady_time.h"
 #include "storage/cap_removals.h"
 #include "storage/caps_store.h"
+#include "storage/leaf_sweep.h"
 #include "storage/pg_connection.h"
 
 namespace stepwell {
@@ -24,6 +25,9 @@ absl::Status InSweepTransaction(
 // Notes the samples of `removed`, all of one cap, as gaps. One statement, none when nothing is known to
 // have gone.
 absl::Status NoteGaps(PgConnection& connection, const std::vector<CapRemoval>& removed);
+// Likewise, all of one leaf: a trial that lost samples of all of its groups there has one gap, of all.
+absl::Status NoteGapsOfLeaf(PgConnection& connection, const LeafKey& leaf,
+                            const std::vector<CapRemoval>& removed);
 
 // When to stop for now.
 class SweepPace {

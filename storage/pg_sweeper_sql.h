@@ -15,7 +15,8 @@ inline constexpr char kReadSweptLeaves[] = R"(
 select keep_class, received_day, rollups_too, emptied, ledger_xid from stepwell.swept_leaves
 order by keep_class, received_day)";
 
-// The next lines of one leaf that still say that samples are there. $1 class, $2 day, $3 limit.
+// The next lines of one leaf that still say that samples are there; rollups stay. $1 class, $2 day, $3 limit. As
+// many rows as $3 were looked at: there may be more.
 inline constexpr char kGiveUpSamples[] = R"(
 with line as (
   select trial_id, metric_group, sample_count, byte_count, first_time_us, last_time_us
@@ -31,20 +32,24 @@ from line
 where u.trial_id = line.trial_id and u.received_day = $2 and u.keep_class = $1
   and u.metric_group = line.metric_group
 returning u.trial_id, u.metric_group, line.sample_count, line.byte_count, 0::bigint,
-          line.first_time_us, line.last_time_us)";
-// Likewise for rollups; in the same form.
-inline constexpr char kGiveUpRollups[] = R"(
-with line as (
-  select trial_id, metric_group, rollup_byte_count from stepwell.usage
-  where keep_class = $1 and received_day = $2 and rollup_byte_count <> 0
-  order by trial_id, metric_group limit $3 for no key update
+          line.first_time_us, line.last_time_us, (select count(*) from line))";
+// The next lines of one leaf, whatever they say; in the same form. Of trials whose lines are all among those looked
+// at, but for one that alone has more than so many. No lock is written before: what a merge has added until the line
+// is held is deleted, and told, with it; what it adds later begins a line of its own.
+inline constexpr char kGiveUpLines[] = R"(
+with line as materialized (
+  select trial_id, metric_group from stepwell.usage
+  where keep_class = $1 and received_day = $2
+  order by trial_id, metric_group limit $3
+), looked_at as (
+  select count(*) as line_count, min(trial_id) as first_trial_id, max(trial_id) as last_trial_id from line
 )
-update stepwell.usage u set rollup_byte_count = 0
-from line
-where u.trial_id = line.trial_id and u.received_day = $2 and u.keep_class = $1
-  and u.metric_group = line.metric_group
-returning u.trial_id, u.metric_group, 0::bigint, 0::bigint, line.rollup_byte_count, 0::bigint,
-          0::bigint)";
+delete from stepwell.usage u using line l, looked_at a
+where u.trial_id = l.trial_id and u.received_day = $2 and u.keep_class = $1
+  and u.metric_group = l.metric_group
+  and (a.line_count < $3 or l.trial_id < a.last_trial_id or a.first_trial_id = a.last_trial_id)
+returning u.trial_id, u.metric_group, u.sample_count, u.byte_count, u.rollup_byte_count,
+          u.first_time_us, u.last_time_us, a.line_count)";
 // $1 class, $2 day, $3 whether rollups are given up, too.
 inline constexpr char kNoteGivenUp[] = R"(
 insert into stepwell.swept_leaves as s (keep_class, received_day, rollups_too, ledger_xid)
@@ -78,29 +83,70 @@ where keep_class = $1 and received_day = $2 and emptied)";
 
 // One row of gaps per trial, group and cap, which grows. $1 trials, $2 groups, $3 sample counts, $4 and
 // $5 first and last times, $6 the cap's name. Nothing is noted of a deleted trial. 11: GapCause CAP.
-inline constexpr char kNoteCapGaps[] = R"(
-with gone as (
-  select * from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
-    as t (trial_id, metric_group, sample_count, first_time_us, last_time_us)
-), extended as (
-  update stepwell.gaps g
-  set sample_count = g.sample_count + t.sample_count,
-      first_time_us = least(g.first_time_us, t.first_time_us),
-      last_time_us = greatest(g.last_time_us, t.last_time_us)
-  from gone t
-  where g.trial_id = t.trial_id and g.writer_no = 0 and g.cause = 11
-    and g.gap_no = (select min(k.gap_no) from stepwell.gaps k
-                    where k.trial_id = t.trial_id and k.writer_no = 0 and k.cause = 11
-                      and k.metric_group = t.metric_group and k.reason = $6)
-  returning g.trial_id, g.metric_group
-)
-insert into stepwell.gaps
-  (trial_id, writer_no, cause, metric_group, sample_count, first_time_us, last_time_us,
-   first_sequence, last_sequence, reason)
-select t.trial_id, 0, 11, t.metric_group, t.sample_count, t.first_time_us, t.last_time_us, 0, 0, $6
-from gone t join stepwell.trials o on o.trial_id = t.trial_id and o.deleted_time is null
-where not exists (select from extended e
-                  where e.trial_id = t.trial_id and e.metric_group = t.metric_group))";
+#define STEPWELL_NOTE_CAP_GAPS(gone)                                                               \
+  "with lost as ("                                                                                 \
+  "  select * from unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[]) "    \
+  "    as t (trial_id, metric_group, sample_count, first_time_us, last_time_us)"                   \
+  "), " gone                                                                                       \
+  ", extended as ("                                                                                \
+  "  update stepwell.gaps g "                                                                      \
+  "  set sample_count = g.sample_count + t.sample_count, "                                         \
+  "      first_time_us = least(g.first_time_us, t.first_time_us), "                                \
+  "      last_time_us = greatest(g.last_time_us, t.last_time_us) "                                 \
+  "  from gone t "                                                                                 \
+  "  where g.trial_id = t.trial_id and g.writer_no = 0 and g.cause = 11 "                          \
+  "    and g.gap_no = (select min(k.gap_no) from stepwell.gaps k "                                 \
+  "                    where k.trial_id = t.trial_id and k.writer_no = 0 and k.cause = 11 "        \
+  "                      and k.metric_group = t.metric_group and k.reason = $6) "                  \
+  "  returning g.trial_id, g.metric_group"                                                         \
+  ") "                                                                                             \
+  "insert into stepwell.gaps "                                                                     \
+  "  (trial_id, writer_no, cause, metric_group, sample_count, first_time_us, last_time_us, "       \
+  "   first_sequence, last_sequence, reason) "                                                     \
+  "select t.trial_id, 0, 11, t.metric_group, t.sample_count, t.first_time_us, t.last_time_us, 0, " \
+  "0, $6 "                                                                                         \
+  "from gone t join stepwell.trials o on o.trial_id = t.trial_id and o.deleted_time is null "      \
+  "where not exists (select from extended e "                                                      \
+  "                  where e.trial_id = t.trial_id and e.metric_group = t.metric_group)"
+inline constexpr char kNoteCapGaps[] = STEPWELL_NOTE_CAP_GAPS("gone as (select * from lost)");
+// Likewise of one leaf, $7 its class and $8 its day: where all groups of a trial went that the ledger knows, and none
+// has samples of that day elsewhere, one row for all of them, without a group. Its times are of all of them
+// together, and of what the row had before: where they would reach more than a minute further among samples that
+// a group still has than its own do (another's clock was absurd; it kept some days for longer), each has its own.
+inline constexpr char kNoteLeafGaps[] = STEPWELL_NOTE_CAP_GAPS(
+    "of_trial as ("
+    "  select trial_id, sum(sample_count)::bigint as sample_count,"
+    "         min(first_time_us) as first_time_us, max(last_time_us) as last_time_us"
+    "  from lost group by trial_id having count(*) > 1"
+    "), reach as ("  // from the row that it has, which grows over all that lies between
+    "  select t.trial_id, least(t.first_time_us, g.last_time_us) as first_of_all_us,"
+    "         greatest(t.last_time_us, g.first_time_us) as last_of_all_us"
+    "  from of_trial t left join lateral ("
+    "    select first_time_us, last_time_us from stepwell.gaps"
+    "    where trial_id = t.trial_id and writer_no = 0 and cause = 11 and metric_group = ''"
+    "      and reason = $6 order by gap_no limit 1) g on true"
+    "), line as materialized ("  // of these trials, by its index
+    "  select t.*, u.*"
+    "  from reach t cross join lateral ("
+    "    select metric_group, received_day, keep_class, sample_count, first_time_us, last_time_us"
+    "    from stepwell.usage where trial_id = t.trial_id offset 0) u"
+    "), apart as ("
+    "  select u.trial_id from line u"
+    "  left join lost l on l.trial_id = u.trial_id and l.metric_group = u.metric_group"
+    "  where l.trial_id is null or (u.sample_count > 0 and ("
+    "    (u.received_day = $8 and u.keep_class <> $7)"
+    "    or (u.first_of_all_us < l.first_time_us - 60000000"
+    "        and u.first_time_us < l.first_time_us - 60000000"
+    "        and u.last_time_us >= u.first_of_all_us)"
+    "    or (u.last_of_all_us > l.last_time_us + 60000000"
+    "        and u.last_time_us > l.last_time_us + 60000000"
+    "        and u.first_time_us <= u.last_of_all_us)))"
+    "), gone as ("
+    "  select trial_id, '' as metric_group, sample_count, first_time_us, last_time_us"
+    "  from of_trial where trial_id not in (select trial_id from apart)"
+    "  union all select * from lost where trial_id in (select trial_id from apart)"
+    "    or trial_id not in (select trial_id from of_trial)"
+    ")");
 
 // --- bounds of bytes and samples ---
 
@@ -229,17 +275,24 @@ select metric_group, sample_count from taken)";
 inline constexpr char kListBuried[] = R"(
 select trial_id from stepwell.trials
 where deleted_time is not null and attempt_count > 0 order by deleted_time, trial_id limit 100)";
-// Leaves that may hold rows of trial $1.
+// Leaves that may hold rows of trial $1, and whether it has lines there: of those that were given up as a whole
+// and wait to be emptied it may have none any more.
 inline constexpr char kListLeavesOfBuried[] = R"(
-select distinct received_day, keep_class from stepwell.usage where trial_id = $1 order by 1, 2)";
-// Where the leaf was given up before and its rows came later, snapshots of before this see them: it is
+select keep_class, received_day, bool_or(has_lines)
+from (select keep_class, received_day, true as has_lines from stepwell.usage where trial_id = $1
+      union all
+      select keep_class, received_day, false from stepwell.swept_leaves
+      where rollups_too and not emptied) l
+group by 1, 2 order by 1, 2)";
+// Where the leaf was given up before and its rows came later, with a line, snapshots of before this see them: it is
 // emptied no sooner than those of now are gone.
 inline constexpr char kDropLinesOfBuried[] = R"(
-with swept as (
-  update stepwell.swept_leaves set ledger_xid = pg_current_xact_id()::text::bigint
-  where received_day = $2 and keep_class = $3 and not emptied
+with dropped as (
+  delete from stepwell.usage where trial_id = $1 and received_day = $2 and keep_class = $3
+  returning 1
 )
-delete from stepwell.usage where trial_id = $1 and received_day = $2 and keep_class = $3)";
+update stepwell.swept_leaves set ledger_xid = pg_current_xact_id()::text::bigint
+where received_day = $2 and keep_class = $3 and not emptied and exists (select from dropped))";
 // Everything else that is small. Caps may have been set while it was deleted.
 inline constexpr char kDropCapsOfBuried[] =
     "delete from stepwell.caps where place = 2 and place_id = $1";

@@ -1,5 +1,7 @@
 #include "storage/pg_sweeper_trials.h"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -34,6 +36,10 @@ constexpr Table kSmallTables[] = {{"series", "series_no"},
 
 absl::Status PgTrialSweeper::Run(SweepErrors& errors) {
   STEPWELL_ASSIGN_OR_RETURN(const PgResult rows, connection_.Exec(sql::kListBuried));
+  std::set<TrialId> trials;
+  for (int row = 0; row < rows.row_count(); ++row) trials.insert(TrialId{rows.Int64(row, 0)});
+  std::erase_if(up_to_, [&](const auto& each) { return !trials.contains(each.first); });
+  pace_.Start();
   for (int row = 0; row < rows.row_count() && !pace_.IsOver(); ++row) {
     const TrialId trial_id{rows.Int64(row, 0)};
     STEPWELL_RETURN_IF_ERROR(
@@ -43,7 +49,7 @@ absl::Status PgTrialSweeper::Run(SweepErrors& errors) {
 }
 
 absl::StatusOr<bool> PgTrialSweeper::Clear(TrialId trial_id) {
-  // Recent first: lines of the ledger lead to the leaves, and go with them.
+  // Recent first: a merge under way may have taken rows of it into leaves, which are listed then.
   for (const Table& table : {Table{"recent", "series_no"}, Table{"recent_ticks", "writer_no"}}) {
     STEPWELL_ASSIGN_OR_RETURN(
         const bool done, Drain(trial_id, SqlCat({"stepwell.", SqlName(table.name)}), table.order));
@@ -76,6 +82,7 @@ absl::StatusOr<bool> PgTrialSweeper::Clear(TrialId trial_id) {
         return connection_.Exec(sql::kEndBurial, {Value(trial_id)}).status();
       });
   STEPWELL_RETURN_IF_ERROR(swept);
+  up_to_.erase(trial_id);
   advanced_ = true;
   return true;
 }
@@ -83,31 +90,56 @@ absl::StatusOr<bool> PgTrialSweeper::Clear(TrialId trial_id) {
 absl::StatusOr<bool> PgTrialSweeper::DrainLeaves(TrialId trial_id) {
   STEPWELL_ASSIGN_OR_RETURN(const PgResult leaves,
                             connection_.Exec(sql::kListLeavesOfBuried, {Value(trial_id)}));
+  LeafKey& up_to = up_to_.try_emplace(trial_id, LeafKey{.keep_class = -1}).first->second;
   for (int row = 0; row < leaves.row_count(); ++row) {
-    const std::int32_t day = leaves.DateDays(row, 0);
-    const auto keep_class = static_cast<std::int16_t>(leaves.Int32(row, 1));
-    for (const Table& table : kLeafTables) {
-      const SqlText leaf = LeafTable(table.name, keep_class, day);
-      STEPWELL_ASSIGN_OR_RETURN(const bool done, Drain(trial_id, leaf, table.order));
-      if (!done) return false;
-    }
-    CapRemovals nothing;
-    STEPWELL_RETURN_IF_ERROR(InSweepTransaction(
-        connection_, owner_epoch_, nothing, [&](std::vector<CapRemoval>&) -> absl::Status {
-          return connection_
-              .Exec(sql::kDropLinesOfBuried, {Value(trial_id), PgDate{day}, keep_class})
-              .status();
-        }));
+    const LeafKey leaf = {static_cast<std::int16_t>(leaves.Int32(row, 0)), leaves.DateDays(row, 1)};
+    const bool has_lines = leaves.Bool(row, 2);
+    // With each call anew they would take all of its time, and no call would come behind them.
+    if (!has_lines && leaf <= up_to) continue;
+    if (IsOver()) return false;
+    STEPWELL_ASSIGN_OR_RETURN(const bool done, DrainLeaf(trial_id, leaf));
+    if (!done) return false;
+    if (has_lines) STEPWELL_RETURN_IF_ERROR(DropLines(trial_id, leaf));
+    up_to = std::max(up_to, leaf);
     advanced_ = true;
   }
   return true;
 }
 
+absl::StatusOr<bool> PgTrialSweeper::DrainLeaf(TrialId trial_id, const LeafKey& leaf) {
+  for (const Table& table : kLeafTables) {
+    STEPWELL_ASSIGN_OR_RETURN(
+        const bool done,
+        Drain(trial_id, LeafTable(table.name, leaf.keep_class, leaf.received_day), table.order));
+    if (!done) return false;
+  }
+  return true;
+}
+
+absl::Status PgTrialSweeper::DropLines(TrialId trial_id, const LeafKey& leaf) {
+  CapRemovals nothing;
+  return InSweepTransaction(
+      connection_, owner_epoch_, nothing, [&](std::vector<CapRemoval>&) -> absl::Status {
+        return connection_
+            .Exec(sql::kDropLinesOfBuried,
+                  {Value(trial_id), PgDate{leaf.received_day}, leaf.keep_class})
+            .status();
+      });
+}
+
 absl::StatusOr<bool> PgTrialSweeper::Drain(TrialId trial_id, const SqlText& table,
                                            const char* order) {
+  const SqlText column = SqlName(order);
+  // Without a transaction to wait for: most tables hold nothing of the trial, or nothing any more.
+  const auto first =
+      connection_.Exec(SqlCat({"select ", column, " from ", table, " where trial_id = $1 order by ",
+                               column, " limit 1"}),
+                       {Value(trial_id)});
+  if (SqlState(first.status()) == "42P01") return true;
+  STEPWELL_RETURN_IF_ERROR(first.status());
+  if (first->row_count() == 0) return true;
   // From where the last slice ended: what it deleted stays in the index for a while. What ties with the
   // last one goes with it.
-  const SqlText column = SqlName(order);
   const SqlText statement =
       SqlCat({"with top as (select max(o) as o, count(*) as n from (select ", column, " as o from ",
               table, " where trial_id = $1 and ", column, " >= $2 order by ", column,
@@ -115,9 +147,9 @@ absl::StatusOr<bool> PgTrialSweeper::Drain(TrialId trial_id, const SqlText& tabl
               " t using top where t.trial_id = $1 and t.", column,
               " between $2 and top.o returning 1) "
               "select (select n from top), coalesce((select o from top), 0), count(*) from gone"});
-  std::int32_t from = 0;
+  std::int32_t from = first->Int32(0, 0);
   for (bool more = true; more;) {
-    if (pace_.IsOver()) return false;
+    if (IsOver()) return false;
     CapRemovals nothing;
     const absl::Status status = InSweepTransaction(
         connection_, owner_epoch_, nothing, [&](std::vector<CapRemoval>&) -> absl::Status {

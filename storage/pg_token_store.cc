@@ -190,11 +190,6 @@ absl::StatusOr<TokenNumbers> NumbersOn(PgConnection& connection) {
   return TokenNumbers{row.Int64(0, 0), row.Int64(0, 1)};
 }
 
-// A token in doubt is told to nobody, and a revocation may be done twice.
-absl::Status ComeAgain(const absl::Status& status) {
-  return IsCommitUnknown(status) ? absl::UnavailableError(status.message()) : status;
-}
-
 }  // namespace
 
 PgTokenStore::PgTokenStore(const Options& options)
@@ -236,7 +231,7 @@ absl::StatusOr<TokenRecord> PgTokenStore::Create(const TokenRecord& token) {
     created = TokenAt(row, 0);
     return absl::OkStatus();
   });
-  STEPWELL_RETURN_IF_ERROR(ComeAgain(made));
+  STEPWELL_RETURN_IF_ERROR(ComeAgainIfUnknown(made));
   return created;
 }
 
@@ -321,7 +316,7 @@ absl::StatusOr<TokenRecord> PgTokenStore::Fetch(const TokenFetch& fetch) {
     }
     return absl::OkStatus();
   });
-  STEPWELL_RETURN_IF_ERROR(ComeAgain(made));
+  STEPWELL_RETURN_IF_ERROR(ComeAgainIfUnknown(made));
   return fetched;
 }
 
@@ -338,7 +333,7 @@ absl::StatusOr<TokenRecord> PgTokenStore::Revoke(const std::string& id) {
     if (revoked.family.empty()) return absl::OkStatus();
     return connection->Exec(kRevokeFamily, {revoked.family}).status();
   });
-  STEPWELL_RETURN_IF_ERROR(ComeAgain(done));
+  STEPWELL_RETURN_IF_ERROR(ComeAgainIfUnknown(done));
   return revoked;
 }
 

@@ -31,11 +31,6 @@ PgConnection::Options ConnectionOptions(const PgTraceStore::Options& options) {
   return connection;
 }
 
-// Each transaction may be done twice: the caller comes again, and finds what was done.
-absl::Status ComeAgain(const absl::Status& status) {
-  return IsCommitUnknown(status) ? absl::UnavailableError(status.message()) : status;
-}
-
 absl::Status NoTrace(TrialId trial_id, std::int32_t trace_no) {
   return absl::NotFoundError(absl::StrCat("trial ", Value(trial_id), " has no trace ", trace_no));
 }
@@ -234,7 +229,7 @@ absl::StatusOr<TraceRecord> PgTraceStore::Begin(std::int64_t owner_epoch,
   STEPWELL_ASSIGN_OR_RETURN(const TrialId trial_id, LivingTrial(*connection, selector, trials));
   Beginning beginning(*connection, trial_id, header);
   STEPWELL_RETURN_IF_ERROR(
-      ComeAgain(connection->InTransaction([&] { return beginning.Run(owner_epoch); })));
+      ComeAgainIfUnknown(connection->InTransaction([&] { return beginning.Run(owner_epoch); })));
   STEPWELL_RETURN_IF_ERROR(beginning.refused());
   return beginning.trace();
 }
@@ -269,7 +264,7 @@ absl::Status PgTraceStore::Append(std::int64_t owner_epoch, TraceRecord& trace,
             .status());
     return failpoint::Check("trace_part_before_commit");
   });
-  STEPWELL_RETURN_IF_ERROR(ComeAgain(appended));
+  STEPWELL_RETURN_IF_ERROR(ComeAgainIfUnknown(appended));
   STEPWELL_FAILPOINT("trace_part_after_commit");
   trace.received_bytes += byte_count;
   trace.changed_time_us = changed_us;
@@ -298,7 +293,7 @@ absl::StatusOr<TraceRecord> PgTraceStore::GiveUp(PgConnection& connection, std::
     }
     return GiveUpTrace(connection, trace, "");
   });
-  STEPWELL_RETURN_IF_ERROR(ComeAgain(given_up));
+  STEPWELL_RETURN_IF_ERROR(ComeAgainIfUnknown(given_up));
   const SteadyTime deadline = SteadyTime::Now() + kClearDuration;
   while (!deadline.HasPassed()) {
     const auto is_clear = ClearTraceSlice(connection, owner_epoch, trial_id, trace_no);

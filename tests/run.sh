@@ -11,7 +11,7 @@ long=no
 faults=no
 short=no
 only=()
-budget_minutes=${STEPWELL_TEST_MINUTES:-75}
+budget_minutes=${STEPWELL_TEST_MINUTES:-80}
 passed=0 failed=0 skipped=0 flaky=0
 flaky_max=2  # more is a machine or a change that needs a person
 notes=()  # what failed or was skipped, and why; printed before the last line
@@ -33,7 +33,7 @@ Installs what is missing, builds, tests and lints Stepwell; prints the time of e
   --list        print the parts
 Parts: ${parts[*]}
 Environment: STEPWELL_JOBS (parallel compilations, 2), STEPWELL_TEST_SEED (repeats a random test),
-STEPWELL_TEST_MINUTES (a part that would not end within them is skipped, 75; not with --long;
+STEPWELL_TEST_MINUTES (a part that would not end within them is skipped, 80; not with --long;
 one of: ${parts_of_need[*]} fails then).
 Exit: 0 if something passed and nothing failed, 1 otherwise, 64 wrong use.
 USAGE

@@ -3,6 +3,7 @@
 #include <openssl/x509v3.h>
 
 #include <algorithm>
+#include <ctime>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -94,6 +95,16 @@ std::vector<std::string> NamesOf(const X509* certificate) {
   return {names.begin(), names.end()};
 }
 
+std::int64_t EndOf(const X509* certificate) {
+  std::int64_t end_us = 1;
+  std::tm end{};
+  if (certificate != nullptr && ASN1_TIME_to_tm(X509_get0_notAfter(certificate), &end) == 1) {
+    end_us = std::max<std::int64_t>(1, std::int64_t{timegm(&end)} * 1'000'000);
+  }
+  ERR_clear_error();
+  return end_us;
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> CheckCertificateName(const std::string& text_untrusted) {
@@ -115,6 +126,17 @@ std::vector<std::string> CertificateNames(std::string_view pem) {
   const OpensslOwned<X509> certificate(
       PEM_read_bio_X509(BioOf(pem).get(), nullptr, nullptr, nullptr));
   return NamesOf(certificate.get());
+}
+
+std::int64_t CertificateEnd(std::string_view pem) {
+  const OpensslOwned<X509> certificate(
+      PEM_read_bio_X509(BioOf(pem).get(), nullptr, nullptr, nullptr));
+  return EndOf(certificate.get());
+}
+
+std::int64_t PeerCertificateEnd(const ssl_st* connection) {
+  const X509* certificate = SSL_get0_peer_certificate(connection);
+  return certificate == nullptr ? 0 : EndOf(certificate);
 }
 
 std::vector<std::string> PeerCertificateNames(const ssl_st* connection) {

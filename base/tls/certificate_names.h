@@ -6,6 +6,7 @@
 //   for (const std::string& shown : CertificateNames(pem)) if (shown == name) ...
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +25,10 @@ absl::StatusOr<std::string> CheckCertificateName(const std::string& text_untrust
 // wildcard, a NUL, letters that are no ASCII in a DNS name) is no name, nor is a common name beside another;
 // a certificate with more than 64 alternative names has none.
 std::vector<std::string> CertificateNames(std::string_view pem);
+// When the first certificate of `pem` ends, in microseconds since 1970; 1 where that cannot be read: it has ended.
+std::int64_t CertificateEnd(std::string_view pem);
+// Of the other side of a connection; 0 where it showed no certificate.
+std::int64_t PeerCertificateEnd(const ssl_st* connection);
 // Of the other side of a connection; empty where it showed no certificate.
 std::vector<std::string> PeerCertificateNames(const ssl_st* connection);
 

@@ -6,6 +6,8 @@
 //   ours.Settle();      // until all that is ripe is folded and merged
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -51,6 +53,7 @@ class LoadedMaster {
   PgConnection& sql() { return *sql_; }
   const std::string& grpc_address() const { return master_.grpc_address(); }
   const std::string& http_address() const { return master_.http_address(); }
+  pid_t pid() const { return master_.pid(); }
   double CpuSeconds() const { return master_.CpuSeconds(); }
   v1::QueryBucketsResponse Ask(v1::QueryBucketsRequest request);
   // How many values came.

@@ -32,6 +32,7 @@ class MasterChild {
   double ready_seconds() const { return ready_seconds_; }
   // SIGKILL, then a new master on the same directory.
   absl::Status KillAndRestart();
+  pid_t pid() const { return pid_; }
   // User and system time of the master and all processes below it, so far.
   double CpuSeconds() const;
 

@@ -5,58 +5,67 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
-#include <vector>
 
 namespace stepwell::bench {
 namespace {
 
-struct ProcessTimes {
+struct ListedProcess {
   pid_t parent = 0;
-  double cpu_seconds = 0;
+  ProcessUse use;
 };
 
-// Fields of /proc/PID/stat behind the command's closing bracket: state, ppid, ..., utime, stime.
-bool ReadTimes(const std::string& pid, ProcessTimes& times) {
+// Fields of /proc/PID/stat behind the command's closing bracket, by proc(5)'s numbers less 3: state, ppid, ...
+std::optional<ListedProcess> ReadProcess(const std::string& pid) {
   std::ifstream file("/proc/" + pid + "/stat");
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   const auto bracket = text.rfind(')');
-  if (bracket == std::string::npos) return false;
+  if (bracket == std::string::npos) return std::nullopt;
   std::istringstream rest(text.substr(bracket + 1));
   std::string field;
   std::vector<std::string> fields;
   while (rest >> field) fields.push_back(field);
-  if (fields.size() < 15) return false;
-  times.parent = std::stoi(fields[1]);
-  // utime, stime and those of reaped children.
-  double ticks = 0;
-  for (int i = 11; i <= 14; ++i) ticks += std::stod(fields[static_cast<std::size_t>(i)]);
-  times.cpu_seconds = ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
-  return true;
+  if (fields.size() < 15) return std::nullopt;
+  ListedProcess listed;
+  listed.parent = std::stoi(fields[1]);
+  listed.use.pid = std::stoi(pid);
+  listed.use.minor_faults = std::stoll(fields[7]) + std::stoll(fields[8]);
+  const double second = static_cast<double>(sysconf(_SC_CLK_TCK));
+  listed.use.user_seconds = (std::stod(fields[11]) + std::stod(fields[13])) / second;
+  listed.use.system_seconds = (std::stod(fields[12]) + std::stod(fields[14])) / second;
+  return listed;
 }
 
 }  // namespace
 
-double TreeCpuSeconds(pid_t root) {
-  std::map<pid_t, ProcessTimes> all;
+std::vector<ProcessUse> TreeUse(pid_t root) {
+  std::map<pid_t, ListedProcess> all;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
-    ProcessTimes times;
-    if (name.find_first_not_of("0123456789") == std::string::npos && ReadTimes(name, times)) {
-      all[std::stoi(name)] = times;
-    }
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    if (const auto listed = ReadProcess(name)) all[listed->use.pid] = *listed;
   }
+  const auto first = all.find(root);
+  if (first == all.end()) return {};
+  std::vector<ProcessUse> uses = {first->second.use};
   std::set<pid_t> ours = {root};
   for (bool grew = true; grew;) {
     grew = false;
-    for (const auto& [pid, times] : all) {
-      if (ours.contains(times.parent) && ours.insert(pid).second) grew = true;
+    for (const auto& [pid, listed] : all) {
+      if (!ours.contains(listed.parent) || !ours.insert(pid).second) continue;
+      uses.push_back(listed.use);
+      grew = true;
     }
   }
+  return uses;
+}
+
+double TreeCpuSeconds(pid_t root) {
   double seconds = 0;
-  for (const pid_t pid : ours) seconds += all[pid].cpu_seconds;
+  for (const ProcessUse& use : TreeUse(root)) seconds += use.user_seconds + use.system_seconds;
   return seconds;
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "absl/cleanup/cleanup.h"
@@ -118,7 +119,16 @@ absl::StatusOr<std::string> ReadSmallFileAt(int directory, const std::string& na
   if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(name, " is no regular file"));
   }
-  STEPWELL_ASSIGN_OR_RETURN(std::string bytes, ReadAt(file.get(), 0, size_max + 1));
+  // As much as there is, not as much as there may be, which is 48 MiB of a segment.
+  // Files of the kernel do not say how long they are.
+  std::size_t room = static_cast<std::size_t>(status.st_size) + 4096;
+  std::string bytes;
+  while (true) {
+    room = std::min(room, size_max + 1);
+    STEPWELL_ASSIGN_OR_RETURN(bytes, ReadAt(file.get(), 0, room));
+    if (bytes.size() < room || room > size_max) break;
+    room *= 2;
+  }
   if (bytes.size() > size_max) {
     return absl::InvalidArgumentError(absl::StrCat(name, " has more than ", size_max, " bytes"));
   }

@@ -6,9 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "client/agent/process_sampler.h"
@@ -124,10 +121,7 @@ void SamplerWriter::CloseServed() {
   const absl::StatusOr<FileDescriptor> file =
       OpenAt(served_->directory(), kClosedFile, O_WRONLY | O_CREAT);
   if (file.ok() && is_left_) {
-    const EndedTicks ended = Ended();
-    WriteAt(file->get(), 0,
-            absl::StrCat(ended.last_time_us, " ", ended.interval_us, " ", ended.sample_count))
-        .IgnoreError();
+    WriteAt(file->get(), 0, TextOf(Ended())).IgnoreError();
   }
   served_->Close(/*died=*/false);
 }
@@ -143,15 +137,7 @@ EndedTicks SamplerWriter::Ended() const {
 
 std::optional<EndedTicks> SamplerWriter::ReadEnded(int directory) {
   const absl::StatusOr<std::string> text = ReadSmallFileAt(directory, kClosedFile, 128);
-  if (!text.ok()) return std::nullopt;
-  const std::vector<std::string> words = absl::StrSplit(*text, ' ');
-  EndedTicks ended;
-  const bool is_whole = words.size() == 3 && absl::SimpleAtoi(words[0], &ended.last_time_us) &&
-                        absl::SimpleAtoi(words[1], &ended.interval_us) &&
-                        absl::SimpleAtoi(words[2], &ended.sample_count);
-  const bool is_right = is_whole && ended.last_time_us > 0 && ended.interval_us > 0 &&
-                        ended.sample_count <= kBodySamplesMax;
-  return is_right ? std::optional(ended) : std::nullopt;
+  return text.ok() ? ParseEndedTicks(*text) : std::nullopt;
 }
 
 void SamplerWriter::TellBetweenAgents(const TimedTick& first) {

@@ -22,20 +22,13 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "client/agent/ended_ticks.h"
 #include "client/agent/sampling_loop.h"
 #include "client/agent/sensors/absence_ledger.h"
 #include "client/agent/sensors/machine_sensors.h"
 #include "client/agent/served_writer.h"
 
 namespace stepwell::agent {
-
-// Where the ticks of an earlier agent ended, whose trial went on without an agent.
-struct EndedTicks {
-  std::int64_t last_time_us = 0;
-  std::int64_t interval_us = 0;
-  // Of a tick; 0 = none was wanted then.
-  std::uint64_t sample_count = 0;
-};
 
 class SamplerWriter {
  public:

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "client/agent/spool_numbers.h"
 
 namespace stepwell::agent {
 namespace {
@@ -67,13 +68,8 @@ absl::Status ServedWriter::OpenSpools() {
   STEPWELL_ASSIGN_OR_RETURN(spool_root_,
                             OpenDirectoryAt(directory_.get(), kSpoolFolder, WhenAbsent::kCreate));
   gives_up_rings_ = faccessat(directory_.get(), kGivenUpFile, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-  std::vector<std::uint32_t> numbers;
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListNames(spool_root_.get()));
-  for (const std::string& name : names) {
-    std::uint32_t number = 0;
-    if (absl::SimpleAtoi(name, &number)) numbers.push_back(number);
-  }
-  std::sort(numbers.begin(), numbers.end());
+  const std::vector<std::uint32_t> numbers = SpoolNumbers(names);
   for (std::size_t i = 0; i + 1 < numbers.size(); ++i) {
     const std::string folder = absl::StrCat(numbers[i]);
     STEPWELL_ASSIGN_OR_RETURN(std::shared_ptr<Spool> spool, OpenSpool(folder, identity_.writer));
@@ -376,6 +372,11 @@ absl::Status ServedWriter::MoveOn() {
 }
 
 absl::Status ServedWriter::BeginSuccessor() {
+  // A number that no start would find again (SpoolNumbers): the old spool would live once more.
+  if (folder_number_ >= UINT32_MAX - 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("folder ", folder_number_, " of the spool has the last number there is"));
+  }
   STEPWELL_ASSIGN_OR_RETURN(const std::uint64_t behind, RememberBehind());
   STEPWELL_RETURN_IF_ERROR(CheckRoom(behind));
   // Gets its number when it is whole: a crash on the way leaves the old one living.

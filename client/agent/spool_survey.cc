@@ -12,14 +12,15 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/process_secrets.h"
 #include "base/status_macros.h"
 #include "client/agent/file_descriptor.h"
 #include "client/agent/refusal_note.h"
+#include "client/agent/spool_numbers.h"
 #include "client/agent/spool_record.h"
 #include "client/agent/surveyed_rings.h"
+#include "client/agent/worker_name.h"
 #include "client/recorder/src/spool_format.h"
 
 namespace stepwell::agent {
@@ -101,11 +102,8 @@ void SurveyFrames(int writer_directory, SurveyedWriter& writer, Checkpoint& chec
   if (!root.ok()) return;
   const absl::StatusOr<std::vector<std::string>> folders = ListNames(root->get());
   if (!folders.ok()) return;
-  std::uint32_t living = 0;
-  for (const std::string& folder : *folders) {
-    std::uint32_t number = 0;
-    if (absl::SimpleAtoi(folder, &number)) living = std::max(living, number);
-  }
+  const std::vector<std::uint32_t> numbers = SpoolNumbers(*folders);
+  const std::uint32_t living = numbers.empty() ? 0 : numbers.back();
   SpoolContent content;
   for (const std::string& folder : *folders) {
     const auto directory = OpenDirectoryAt(root->get(), folder, WhenAbsent::kFail);
@@ -149,19 +147,15 @@ void SurveyWorkers(int directory, int shared, SurveyedWriter& writer) {
   const absl::StatusOr<std::vector<std::string>> names = ListNames(directory);
   if (!names.ok()) return;
   for (const std::string& name : *names) {
-    std::uint32_t index = 0;
-    const std::size_t dash = name.find('-');
-    if (!absl::StartsWith(name, spool::kWorkerDirectoryPrefix) || dash == std::string::npos ||
-        !absl::SimpleAtoi(name.substr(1, dash - 1), &index)) {
-      continue;
-    }
+    const std::optional<WorkerName> worker = ParseWorkerName(name);
+    if (!worker) continue;
     const auto own = OpenDirectoryAt(directory, name, WhenAbsent::kFail);
     if (!own.ok()) continue;
     absl::StatusOr<FileDescriptor> in_memory = absl::NotFoundError("");
     if (shared >= 0) in_memory = OpenDirectoryAt(shared, name, WhenAbsent::kFail);
     // How far its rings are lies in their own tails.
     AddRings(SurveyRings(own->get(), in_memory.ok() ? in_memory->get() : -1, Checkpoint()), writer);
-    if (AskLock(directory, spool::kLockFile, 1 + static_cast<off_t>(index), 1).is_held) {
+    if (AskLock(directory, spool::kLockFile, 1 + static_cast<off_t>(worker->index), 1).is_held) {
       ++writer.worker_count;
     }
   }

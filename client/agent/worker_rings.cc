@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 
@@ -18,23 +14,6 @@ constexpr std::size_t kGoneMax = 1024;
 constexpr int kTreeDepth = 2;
 
 }  // namespace
-
-std::optional<WorkerRings::Name> WorkerRings::ParseName(const std::string& text) {
-  absl::string_view rest = text;
-  if (!absl::ConsumePrefix(&rest, spool::kWorkerDirectoryPrefix)) return std::nullopt;
-  const std::pair<absl::string_view, absl::string_view> parts =
-      absl::StrSplit(rest, absl::MaxSplits('-', 1));
-  Name name;
-  // The one way the recorder writes it.
-  const bool is_name = absl::SimpleAtoi(parts.first, &name.index) &&
-                       absl::SimpleAtoi(parts.second, &name.again) &&
-                       name.index < spool::kWorkerCountMax && TextOf(name) == text;
-  return is_name ? std::optional<Name>(name) : std::nullopt;
-}
-
-std::string WorkerRings::TextOf(const Name& name) {
-  return absl::StrCat(spool::kWorkerDirectoryPrefix, name.index, "-", name.again);
-}
 
 void WorkerRings::Find(const Life& life) {
   RemoveFinished();
@@ -63,7 +42,7 @@ std::vector<WorkerRings::Name> WorkerRings::List() {
   look_again_ = !listed.ok();
   if (!listed.ok()) return names;
   for (const std::string& text : *listed) {
-    if (const std::optional<Name> name = ParseName(text)) names.push_back(*name);
+    if (const std::optional<Name> name = ParseWorkerName(text)) names.push_back(*name);
   }
   std::sort(names.begin(), names.end());
   return names;

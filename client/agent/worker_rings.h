@@ -17,6 +17,7 @@
 #include "base/steady_time.h"
 #include "client/agent/directory_watch.h"
 #include "client/agent/recorded_rings.h"
+#include "client/agent/worker_name.h"
 #include "client/agent/writer_lock.h"
 
 namespace stepwell::agent {
@@ -65,11 +66,7 @@ class WorkerRings {
   bool ended_in_order() const { return ended_in_order_; }
 
  private:
-  struct Name {
-    std::uint32_t index = 0;  // k
-    std::uint32_t again = 0;  // n
-    auto operator<=>(const Name&) const = default;
-  };
+  using Name = WorkerName;
   struct Worker {
     std::unique_ptr<RecordedRings> rings;
     RecordedHeader header;
@@ -81,8 +78,6 @@ class WorkerRings {
     WorkerKey key;
   };
 
-  static std::optional<Name> ParseName(const std::string& text);
-  static std::string TextOf(const Name& name);
   std::vector<Name> List();
   bool IsDead(const Name& name, const std::vector<Name>& listed) const;
   void Serve(const Name& name, bool is_dead);

@@ -102,11 +102,13 @@ class Following {
       request_.set_lookback_us(0);
       return true;
     }
-    // Cancelled, but not by us: the master ended all calls.
-    if (!absl::IsUnavailable(status) && !absl::IsCancelled(status)) return false;
+    // Cancelled, but not by us: the master ended all calls. Exhausted: it has no turn for one that followed before it went.
+    const bool has_no_turn = absl::IsResourceExhausted(status);
+    if (!absl::IsUnavailable(status) && !absl::IsCancelled(status) && !has_no_turn) return false;
     if (!waiting_) {
       streams_.err << "stepwell: the master at " << address_
-                   << " does not answer; waiting for it (Ctrl-C ends)\n";
+                   << (has_no_turn ? " has no turn for this now" : " does not answer")
+                   << "; waiting for it (Ctrl-C ends)\n";
     }
     waiting_ = true;
     stopped_.WaitForNotificationWithTimeout(backoff_.NextDelay());

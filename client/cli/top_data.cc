@@ -88,16 +88,6 @@ std::int64_t IntervalOf(const v1::QueryBucketsResponse::BucketSeries& series,
   return *middle * width_us;
 }
 
-std::string TopMetric::Label(const std::string& label) const {
-  const auto found = labels.find(label);
-  return found == labels.end() ? std::string() : found->second;
-}
-
-bool TopMetric::is_system() const {
-  static const std::set<std::string> groups = {"gpu", "cpu", "memory", "disk", "network", "agent"};
-  return groups.contains(group);
-}
-
 absl::Status TopReader::ChooseTrial() {
   if (!target_.any_trial()) return absl::OkStatus();
   v1::ListTrialsRequest request;

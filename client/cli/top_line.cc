@@ -63,6 +63,10 @@ std::uint32_t NextPoint(std::string_view& text) {
     is_whole = (byte(i) & 0xc0) == 0x80;
     point = point << 6 | (byte(i) & 0x3fU);
   }
+  // Neither what has a shorter form, nor halves of a pair, nor what Unicode does not have.
+  constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
+  const bool is_half = point >= 0xd800 && point <= 0xdfff;
+  is_whole = is_whole && point >= kLeast[length] && point <= 0x10ffff && !is_half;
   text.remove_prefix(is_whole ? length : 1);
   return is_whole ? point : kBroken;
 }
@@ -188,8 +192,9 @@ std::string SparkText(const std::vector<double>& values, double low, double high
       text += ' ';
       continue;
     }
-    const double height = std::clamp((value - low) / (high - low), 0.0, 1.0);
-    const auto level = static_cast<std::size_t>(std::min(height * 8, 7.0));
+    // Of halves: the whole distance may be more than a number holds.
+    const double height = (value / 2 - low / 2) / (high / 2 - low / 2);
+    const auto level = height > 0 ? static_cast<std::size_t>(std::min(height * 8, 7.0)) : 0;
     text += charset == Charset::kUtf8 ? kBlocks[level] : kMarks[level];
   }
   return text;

@@ -124,7 +124,8 @@ std::string SparkOf(const TopMetric& metric, double whole, int columns, Charset 
     // A rate or a size is compared with nothing; a loss with where it came from.
     if (metric.is_system()) low = std::min(low, 0.0);
   }
-  if (!(high > low)) high = low + 1;
+  // Of a large number one more is the same.
+  if (!(high > low)) high = low + std::max(1.0, std::abs(low));
   return SparkText(metric.history, low, high, columns, charset);
 }
 

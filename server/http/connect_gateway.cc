@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_time.h"
+#include "server/caller.h"
+#include "server/error_details.h"
 #include "server/http/connect_call.h"
 #include "server/http/connect_error.h"
 #include "server/http/connect_request.h"
@@ -31,6 +33,58 @@ HttpResponse UnsupportedType(const MethodDescriptor& method) {
   return response;
 }
 
+// Whose calls a request is one of.
+class CallCount {
+ public:
+  CallCount(TokenGuard* tokens, std::shared_ptr<RateLimits> rates, const HttpRequest& request)
+      : rates_(std::move(rates)), address_(request.peer) {
+    if (rates_ == nullptr || tokens == nullptr) return;
+    // It was let in with it, and is held by its address alone where that has ended since: the service tells.
+    if (auto found = tokens->Identify(request.Header("Authorization")); found.ok()) {
+      caller_ = *std::move(found);
+    }
+  }
+
+  // Whether any is left. Takes none.
+  absl::Status Look() const {
+    return rates_ == nullptr ? absl::OkStatus() : rates_->Take(RateKind::kCalls, payer(), 0);
+  }
+  void Spend() const {
+    if (rates_ != nullptr) rates_->Spend(RateKind::kCalls, payer(), 1);
+  }
+
+ private:
+  RatePayer payer() const { return {address_, caller_.get()}; }
+
+  std::shared_ptr<RateLimits> rates_;
+  std::string address_;
+  Caller caller_;
+};
+
+// A call that is counted where the service does not hear of it.
+class CountedCall final : public ConnectCall {
+ public:
+  CountedCall(const MethodDescriptor& method, ConnectRequest request,
+              std::shared_ptr<HttpExchange> exchange, std::size_t request_bytes_max,
+              CallCount count, SteadyTime deadline)
+      : ConnectCall(method, std::move(request), std::move(exchange), request_bytes_max),
+        count_(std::move(count)),
+        deadline_(deadline) {}
+
+  absl::StatusOr<std::string> MakeRequest() override {
+    auto made = ConnectCall::MakeRequest();
+    if (made.ok() && deadline_.HasPassed()) {
+      made = absl::DeadlineExceededError("the time of the call was over before it began");
+    }
+    if (!made.ok()) count_.Spend();
+    return made;
+  }
+
+ private:
+  const CallCount count_;
+  const SteadyTime deadline_;
+};
+
 }  // namespace
 
 void ConnectGateway::Serve(const google::protobuf::ServiceDescriptor& service, HttpRoutes& routes) {
@@ -53,21 +107,31 @@ void ConnectGateway::Serve(const google::protobuf::ServiceDescriptor& service, H
 void ConnectGateway::Answer(const MethodDescriptor& method, const HttpRequest& request,
                             const std::shared_ptr<HttpExchange>& exchange) const {
   const auto form = FindConnectForm(request, method.server_streaming());
+  // What names no form of a call costs what a path does that nobody serves, and is none either.
   if (!form) return exchange->Answer(UnsupportedType(method));
   if (form->is_stream && !request.is_http_1_1) {
     return exchange->Answer(HttpErrorAnswer(505, "a stream wants HTTP/1.1"));
   }
+  CallCount count(options_.tokens.get(), options_.rates, request);
+  if (const absl::Status may = count.Look(); !may.ok()) {
+    return AnswerConnectFailure(
+        *form, {may.code(), std::string(may.message()), WireDetails(may, DetailsOf(may))},
+        *exchange);
+  }
   absl::StatusOr<ConnectRequest> asked = ReadConnectRequest(request, *form);
   absl::Status failed = asked.status();
-  if (asked.ok()) {
+  if (!asked.ok()) {
+    count.Spend();
+  } else {
     const SteadyTime deadline = asked->timeout == absl::InfiniteDuration()
                                     ? SteadyTime::InfiniteFuture()
                                     : SteadyTime::Now() + asked->timeout;
     if (request.is_from_loopback && !options_.packs_for_loopback) asked->accepts_gzip = false;
     const auto call = RpcFromRequest(rpc_, request)
                           .Start(PathOf(method), deadline,
-                                 std::make_shared<ConnectCall>(method, *std::move(asked), exchange,
-                                                               options_.request_bytes_max));
+                                 std::make_shared<CountedCall>(method, *std::move(asked), exchange,
+                                                               options_.request_bytes_max,
+                                                               std::move(count), deadline));
     if (call.ok()) return exchange->WhenGone([call = *call] { call->Cancel(); });
     failed = call.status();
   }

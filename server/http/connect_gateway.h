@@ -1,6 +1,7 @@
 // ConnectGateway: our gRPC services over the Connect protocol, which browsers and curl speak: one path for
 // each method, by descriptor. It translates and decides nothing: checks, turns, deadlines and errors are the
-// service's, which it reaches through RpcChannel.
+// service's, which it reaches through RpcChannel. The service counts its calls; what is none, for it cannot be
+// read or comes too late, is counted here, and who has used up his calls is sent away before his are read.
 //
 //   ConnectGateway gateway({}, rpc);
 //   gateway.Serve(*file->FindServiceByName("QueryService"), http.routes());
@@ -11,6 +12,8 @@
 
 #include "server/http/http_routes.h"
 #include "server/http/rpc_channel.h"
+#include "server/rate_limits.h"
+#include "server/token_guard.h"
 
 namespace google::protobuf {
 class MethodDescriptor;
@@ -24,6 +27,10 @@ class ConnectGateway {
   struct Options {
     // Methods without side effects by GET, too: the request stands in the URL, and so in others' logs.
     bool serves_get = false;
+    // Null: nobody was asked for a token.
+    std::shared_ptr<TokenGuard> tokens = nullptr;
+    // Null: nothing is counted.
+    std::shared_ptr<RateLimits> rates = nullptr;
     // Answers travel within this machine in no time, and packing them takes some.
     bool packs_for_loopback = false;
     std::size_t request_bytes_max = 4 << 20;

@@ -21,9 +21,11 @@
 #include "absl/time/time.h"
 #include "base/check.h"
 #include "server/http/http_exchange.h"
+#include "server/http/http_head.h"
 #include "server/http/http_reading.h"
 #include "server/http/http_stream.h"
 #include "server/http/http_token.h"
+#include "server/http/http_token_watch.h"
 
 namespace stepwell {
 namespace {
@@ -37,8 +39,6 @@ using Clock = std::chrono::steady_clock;
 // How long what a client still sends is read and dropped, so that it sees the answer before the end.
 constexpr absl::Duration kLinger = absl::Seconds(2);
 constexpr int kStallsOfAnAnswer = 10;
-// Beside a header: what is read at once. No line of a request may be longer, nor its trailers in all.
-constexpr std::size_t kReadBytesMax = 64 << 10;
 constexpr std::size_t kReadAheadBytes = 4096;  // of further requests while one is worked on
 // Of a part of a stream; what a message of 64 MiB comes in, and its frames.
 constexpr std::size_t kPiecesAtOnce = 64;
@@ -50,7 +50,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
         stream_(std::move(socket)),
         address_(std::move(address)),
         is_loopback_(is_loopback),
-        buffer_(port.options.header_bytes_max + kReadBytesMax) {}
+        buffer_(port.options.header_bytes_max + kHttpReadBytesMax) {}
   ~HttpConnection() {
     // The places have no lock, and a socket's timers no second thread.
     STEPWELL_CHECK(port_.IsConfined());
@@ -73,6 +73,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void OnBody(beast::error_code error);
   // True where there was an error, which was answered where it can be.
   bool Refused(beast::error_code error);
+  // What to answer to who shows no token; else its end is watched from here on.
+  std::optional<HttpResponse> RefuseWithoutToken(HttpRequest& head);
   // Its header as it came; the body stays where it is.
   HttpRequest Head();
 
@@ -87,7 +89,6 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void OnGone();
 
   void Answer(HttpResponse response, HttpHeldBytes::Hold hold = {});
-  void FillHead(const HttpResponse& response);
   void WriteSome();
   void DropAnswer();
   void Begin(const HttpResponse& head);
@@ -139,6 +140,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool open_ = false;
   bool ended_ = false;  // though it may still be written
   std::function<void()> gone_;
+  HttpTokenWatch token_watch_{stream_.get_executor()};
   bool keep_alive_ = true;
   bool is_head_ = false;
   std::array<char, 4096> dropped_{};
@@ -237,16 +239,16 @@ void HttpConnection::ReadHeader() {
   parser_->header_limit(port_.options.header_bytes_max);
   parser_->body_limit(port_.options.body_bytes_max);
   ExpireAfter(port_.options.request_timeout);
-  http::async_read_header(
-      stream_, buffer_, *parser_,
-      [self = shared_from_this()](beast::error_code error, std::size_t) { self->OnHeader(error); });
+  AsyncReadHttpHeader(
+      stream_, buffer_, *parser_, port_.options.header_bytes_max,
+      [self = shared_from_this()](beast::error_code error) { self->OnHeader(error); });
 }
 
 void HttpConnection::OnHeader(beast::error_code error) {
   if (Refused(error)) return;
   if (parser_->is_done()) return OnBody({});
   HttpRequest head = Head();
-  auto refusal = RefuseWithoutToken(port_.options, head, port_.routes.IsOpen(head));
+  auto refusal = RefuseWithoutToken(head);
   if (!refusal) refusal = port_.routes.Refuse(head, port_.guard);
   if (refusal) {
     keep_alive_ = false;  // what follows is a body, and nobody reads it
@@ -302,10 +304,20 @@ bool HttpConnection::Refused(beast::error_code error) {
   return true;
 }
 
+std::optional<HttpResponse> HttpConnection::RefuseWithoutToken(HttpRequest& head) {
+  Caller caller;
+  const bool is_open = port_.routes.IsOpen(head);
+  auto refusal = stepwell::RefuseWithoutToken(port_.options, head, is_open, caller);
+  keep_alive_ = keep_alive_ && (!refusal || head.certificate_end_us == 0);  // one certificate each
+  token_watch_.Begin(std::move(caller), weak_from_this(), [this] { OnGone(); });
+  return refusal;
+}
+
 HttpRequest HttpConnection::Head() {
   HttpRequest request = ReadHttpHead(parser_->get());
   request.is_from_loopback = is_loopback_;
   request.certificate_names = stream_.PeerNames();
+  request.certificate_end_us = stream_.PeerCertificateEnd();
   request.peer = address_;
   return request;
 }
@@ -323,9 +335,7 @@ void HttpConnection::OnBody(beast::error_code error) {
   WatchGone();
   const auto exchange = std::make_shared<Exchange>(shared_from_this(), exchange_no_);
   // Of what has no body nothing was asked yet.
-  if (auto refusal = RefuseWithoutToken(port_.options, request, port_.routes.IsOpen(request))) {
-    return exchange->Answer(*std::move(refusal));
-  }
+  if (auto refusal = RefuseWithoutToken(request)) return exchange->Answer(*std::move(refusal));
   port_.routes.Dispatch(request, port_.guard, exchange);
 }
 
@@ -361,30 +371,17 @@ bool HttpConnection::ReadAhead() {
 
 void HttpConnection::OnGone() {
   open_ = false;
+  token_watch_.End();
   const auto gone = std::exchange(gone_, nullptr);
   stream_.tcp().close();
   if (gone) gone();
-}
-
-void HttpConnection::FillHead(const HttpResponse& response) {
-  const auto fill = [&](auto& message) {
-    message.version(11);
-    message.result(static_cast<unsigned>(response.status));
-    message.set(http::field::content_type, response.content_type);
-    message.set(http::field::cache_control, "no-store");
-    message.set("X-Content-Type-Options", "nosniff");
-    for (const auto& [name, value] : response.headers) message.set(name, value);
-    message.keep_alive(keep_alive_);
-  };
-  if (answer_) fill(*answer_);
-  if (head_) fill(*head_);
 }
 
 void HttpConnection::Answer(HttpResponse response, HttpHeldBytes::Hold hold) {
   answer_.emplace();
   answer_hold_ = std::move(hold);
   body_hold_ = {};
-  FillHead(response);
+  FillHttpHead(response, keep_alive_, *answer_);
   answer_->body() = std::move(response.body);
   // 304 says what a 200 would hold, and holds nothing.
   if (response.status != 304) answer_->prepare_payload();
@@ -416,7 +413,7 @@ void HttpConnection::DropAnswer() {
 void HttpConnection::Begin(const HttpResponse& head) {
   head_.emplace();
   body_hold_ = {};  // its call has said something: it was read
-  FillHead(head);
+  FillHttpHead(head, keep_alive_, *head_);
   head_->chunked(true);
   std::ostringstream text;
   text << head_->base();
@@ -474,6 +471,8 @@ void HttpConnection::WriteSomeOfPart() {
 
 void HttpConnection::Finish() {
   open_ = false;
+  keep_alive_ = keep_alive_ && !token_watch_.has_ended();  // who has may ask for nothing more
+  token_watch_.End();
   gone_ = nullptr;
   parts_.clear();
   if (keep_alive_) return ReadNext();

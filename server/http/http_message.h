@@ -24,6 +24,8 @@ struct HttpRequest {
   bool is_from_loopback = true;
   // Of the certificate that the client showed, as CertificateNames gives them.
   std::vector<std::string> certificate_names = {};
+  // When that certificate ends, in microseconds since 1970; 0 = none was shown.
+  std::int64_t certificate_end_us = 0;
   // Where it comes from, as AddressKey; empty = not known.
   std::string peer = {};
 
@@ -42,16 +44,6 @@ struct HttpRequest {
       if (absl::EqualsIgnoreCase({each.data(), each.size()}, {name.data(), name.size()})) ++count;
     }
     return count;
-  }
-  // Of each that there is, or as one: several stay several, which is an error of their own.
-  void SetHost(const std::string& host) {
-    bool has_one = false;
-    for (auto& [each, value] : headers) {
-      if (!absl::EqualsIgnoreCase(each, "Host")) continue;
-      value = host;
-      has_one = true;
-    }
-    if (!has_one) headers.emplace_back("Host", host);
   }
 };
 

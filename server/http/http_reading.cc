@@ -6,6 +6,7 @@
 #include <boost/beast/http/error.hpp>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "server/http/http_routes.h"
 #include "server/http/url_text.h"
 
@@ -14,6 +15,21 @@ namespace stepwell {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
+
+namespace {
+
+// The first that there is, or one more: several stay several, which is an error of their own, and as
+// they came, for a copy in each could take a thousand times what was sent.
+void SetHost(const std::string& host, HttpHeaders& headers) {
+  for (auto& [name, value] : headers) {
+    if (!absl::EqualsIgnoreCase(name, "Host")) continue;
+    value = host;
+    return;
+  }
+  headers.emplace_back("Host", host);
+}
+
+}  // namespace
 
 HttpRequest ReadHttpHead(const http::request_header<http::fields>& message) {
   HttpRequest request;
@@ -25,9 +41,27 @@ HttpRequest ReadHttpHead(const http::request_header<http::fields>& message) {
   for (const auto& field : message) {
     request.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
   }
-  if (asked.authority) request.SetHost(std::string(*asked.authority));
+  if (asked.authority) SetHost(std::string(*asked.authority), request.headers);
   request.is_http_1_1 = message.version() >= 11;
   return request;
+}
+
+beast::error_code ParseHttpHeader(beast::flat_buffer& buffer,
+                                  http::request_parser<http::string_body>& parser,
+                                  std::size_t bytes_max, std::size_t& taken) {
+  beast::error_code error = http::error::need_more;
+  if (buffer.size() > 0) {
+    const std::size_t used = parser.put(buffer.data(), error);
+    buffer.consume(used);
+    taken += used;
+  }
+  const std::size_t waiting = error == http::error::need_more ? buffer.size() : 0;
+  if (taken + waiting > bytes_max) error = http::error::header_limit;
+  return error;
+}
+
+beast::error_code HttpEnd(const http::request_parser<http::string_body>& parser) {
+  return parser.got_some() ? http::error::partial_message : http::error::end_of_stream;
 }
 
 std::optional<HttpResponse> AnswerHttpError(beast::error_code error) {

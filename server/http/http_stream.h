@@ -7,6 +7,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -34,6 +35,11 @@ class HttpStream {
   // Of the certificate that the client showed; empty where it showed none.
   std::vector<std::string> PeerNames() {
     return tls_ ? PeerCertificateNames(tls_->native_handle()) : std::vector<std::string>();
+  }
+
+  // When that one ends, in microseconds since 1970; 0 where it showed none.
+  std::int64_t PeerCertificateEnd() {
+    return tls_ ? stepwell::PeerCertificateEnd(tls_->native_handle()) : 0;
   }
 
   // `begun` is told whether the client speaks TLS, once that stands; never where it comes to nothing. What

@@ -12,28 +12,35 @@
 namespace stepwell {
 
 std::optional<HttpResponse> RefuseWithoutToken(const HttpServer::Options& options,
-                                               HttpRequest& head, bool is_open) {
+                                               HttpRequest& head, bool is_open, Caller& caller) {
+  caller = nullptr;
   TokenGuard* const tokens = options.tokens.get();
   if (tokens == nullptr || is_open) return std::nullopt;
   absl::Status why = absl::UnauthenticatedError(kNoToken);
   const int shown = head.HeaderCount("Authorization");
   if (shown == 1) {
     const std::string_view authorization = head.Header("Authorization");
-    auto caller = tokens->Identify(authorization);
+    auto found = tokens->Identify(authorization);
     // Who shows none has guessed nothing.
     if (options.rates != nullptr && !ShownToken(authorization).empty()) {
-      caller = options.rates->JudgeToken(head.peer, std::move(caller));
+      found = options.rates->JudgeToken(head.peer, std::move(found));
     }
-    if (caller.ok()) return std::nullopt;
-    why = caller.status();
-  }
-  if (shown == 0) {
-    const auto caller = tokens->IdentifyCertificate(head.certificate_names);
-    if (caller.ok()) {
-      head.headers.emplace_back("Authorization", tokens->InsideAuthorization(**caller));
+    if (found.ok()) found = tokens->Until(*found, head.certificate_end_us);
+    if (found.ok()) {
+      caller = *std::move(found);
       return std::nullopt;
     }
-    why = caller.status();
+    why = found.status();
+  }
+  if (shown == 0) {
+    auto found = tokens->IdentifyCertificate(head.certificate_names);
+    if (found.ok()) found = tokens->Until(*found, head.certificate_end_us);
+    if (found.ok()) {
+      head.headers.emplace_back("Authorization", tokens->InsideAuthorization(**found));
+      caller = *std::move(found);
+      return std::nullopt;
+    }
+    why = found.status();
   }
   // As a Connect client reads it, too.
   HttpResponse refusal = ConnectErrorAnswer(

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "server/caller.h"
 #include "server/http/http_message.h"
 #include "server/http/http_server.h"
 
@@ -13,7 +14,8 @@ namespace stepwell {
 // on that opens what they do, inside this process alone), `is_open` (those who ask whether it lives have none, and learn no more
 // than that), or `options.tokens` is null: nobody is asked for one. 503: whether it lives cannot be told now. 429: too many
 // wrong ones came from there (WrongTokens); `options.rates` null: they are not counted.
+// `caller` is who was let in; null where nobody is asked.
 std::optional<HttpResponse> RefuseWithoutToken(const HttpServer::Options& options,
-                                               HttpRequest& head, bool is_open);
+                                               HttpRequest& head, bool is_open, Caller& caller);
 
 }  // namespace stepwell

@@ -1,6 +1,7 @@
 #include "server/http/inner_peer.h"
 
 #include "base/uuid.h"
+#include "server/token_text.h"
 
 namespace stepwell {
 namespace {
@@ -15,7 +16,7 @@ const std::string& Word() {
 std::string InnerPeerText(std::string_view address) { return Word() + std::string(address); }
 
 std::optional<std::string> InnerPeerOf(std::string_view text_untrusted) {
-  if (text_untrusted.substr(0, Word().size()) != Word()) return std::nullopt;
+  if (!IsSameDigest(text_untrusted.substr(0, Word().size()), Word())) return std::nullopt;
   return std::string(text_untrusted.substr(Word().size()));
 }
 

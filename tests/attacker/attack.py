@@ -44,6 +44,8 @@ def after(stand: Stand) -> list[str]:
     for secret in (stand.admin, stand.reader, stand.writer, stand.ingester):
         if secret[-40:] in log:
             wrong.append("a token stands in the log")
+    if not stand.planted or stand.planted in log:
+        wrong.append("what a training put into its labels stands in the log, or was never there")
     if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", log):
         wrong.append("the log has control characters")
     return wrong

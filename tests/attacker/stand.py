@@ -30,6 +30,7 @@ VICTIM_WRITER = bytes(range(16))
 class Stand:
     def __init__(self, program: str) -> None:
         self.program = program
+        self.planted = ""  # a secret among what was recorded, once there is one
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="stepwell-attacker-"))
         self.scratch.chmod(0o755)  # PostgreSQL's own user passes through it
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("STEPWELL_")}

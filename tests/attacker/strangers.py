@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import time
 
+from contract import methods
 from stand import Stand
-from table import VICTIM_JSON, Answers, attack, code, methods, told
+from table import ROOT, VICTIM_JSON, Answers, attack, code, told
 
 # --- paths
 
@@ -101,14 +102,28 @@ def forms(stand: Stand) -> Answers:
 
 @attack("every path of HTTP without a token, `/metrics` and `/sd` among them", "401", known="MLflow CVE-2026-0545; ClearML CVE-2024-24592; Prometheus and its exporters")
 def http_without(stand: Stand) -> Answers:
-    answers = [told(stand.get(path)) for path in ("/", "/index.html", "/page.json", "/metrics", "/metrics?trial=1", "/sd", "/no/such")]
-    return answers + [told(stand.post(method, "{}")) for method in methods()]
+    answers = []
+    for path in http_paths():
+        # What is not there would be refused as well.
+        there = stand.get(path, stand.admin)[0]
+        answers.append(told(stand.get(path)) + ("" if there == 200 else f", and {there} by who may do everything: {path}"))
+    answers += [told(stand.get(path)) for path in ("/metrics?trial=1", "/no/such")]
+    calls = [f"/stepwell.v1.{method.path}" for method in methods()]
+    answers += [told(stand.get(path)) for path in calls]
+    return answers + [told(stand.post(method.path, "{}")) for method in methods()]
+
+
+def http_paths() -> list[str]:
+    """All that are no calls, but for those that are open to everybody. RouteDoorsTest holds the list against the router's own table."""
+    lines = (ROOT / "tests/attacker/http_paths.txt").read_text().splitlines()
+    paths = [line for line in lines if line.startswith("/") and not line.endswith(" open")]
+    return paths + [f"/{file.name}" for file in sorted((ROOT / "client/web/dist").iterdir())]
 
 
 @attack("every method of gRPC without a token; health, reflection and none such", "UNAUTHENTICATED", known="Aim (aim#3412); Ray CVE-2023-48022; Dynolog, xpu_timer")
 def grpc_without(stand: Stand) -> Answers:
     connection = stand.connect()
-    paths = ["/stepwell.v1." + method for method in methods()]
+    paths = [f"/stepwell.v1.{method.path}" for method in methods()]
     paths += ["/grpc.health.v1.Health/Check", "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "/no.Such/Method"]
     return [code(connection.call(path, [b""])[0]) for path in paths]
 

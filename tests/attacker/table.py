@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import pathlib
-import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -44,19 +43,6 @@ def attack(name: str, expected: str, known: str = "") -> Callable[[Attack], Atta
         return function
 
     return add
-
-
-def methods() -> list[str]:
-    """All of the wire contract, by its files."""
-    found = []
-    for path in sorted((ROOT / "proto/stepwell/v1").glob("*.proto")):
-        service = ""
-        for line in path.read_text().splitlines():
-            if match := re.match(r"service (\w+)", line):
-                service = match.group(1)
-            if match := re.match(r"\s+rpc (\w+)\(", line):
-                found.append(f"{service}/{match.group(1)}")
-    return found
 
 
 def code(status: int) -> str:

@@ -79,8 +79,8 @@ def crc32c(data: bytes) -> int:
     return crc ^ 0xFFFFFFFF
 
 
-def open_writer(writer: bytes, project: str, external_id: str, labels: dict[str, str] | None = None, token: str = "") -> bytes:
-    open_fields: list[tuple[int, Value]] = [(1, writer), (3, project), (4, external_id), (6, "attacker-machine")]
+def open_writer(writer: bytes, project: str, external_id: str, labels: dict[str, str] | None = None, token: str = "", agent: str = "attacker-machine") -> bytes:
+    open_fields: list[tuple[int, Value]] = [(1, writer), (3, project), (4, external_id), (6, agent)]
     for name, value in (labels or {}).items():
         open_fields.append((11, message([(1, name), (2, value)])))
     if token:

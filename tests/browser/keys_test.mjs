@@ -3,11 +3,14 @@
 //
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test keys_test.mjs
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { before, test } from "node:test";
-import { RawWriters } from "./raw_writer.mjs";
+import { duration, RawWriters } from "./raw_writer.mjs";
 import { clusterSeconds, writeCluster } from "./scenes.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { bin, closesAtEnd, count, foreign, loaded, openTab, page, saved, seen, tab, text, troubles } from "./tab.mjs";
+import { bin, closesAtEnd, count, foreign, gone, loaded, openTab, page, saved, seen, tab, text, troubles } from "./tab.mjs";
+import { composerCycle } from "./viewer.mjs";
 
 const stand = new Stand(bin, page);
 const cpu = '[data-metric="cpu/cpu_util_simple"]';
@@ -21,6 +24,11 @@ before(async () => {
   raw = new RawWriters(stand.ports.grpc);
   cluster = await writeCluster(raw);
   await writeCluster(raw, "other");
+  for (const rank of [0, 1]) {
+    const trace = join(stand.folder, `ep0-ba3-rank${rank}.json`);
+    writeFileSync(trace, composerCycle(rank, 1_000_000));
+    await stand.command("trace", "import", `id:${cluster.trialId}`, trace);
+  }
   await openTab(stand);
 }, { timeout: 3 * deadlineMs });
 
@@ -95,6 +103,126 @@ test("what a cap would remove is asked and the cap is set by keys", async () => 
   await tab.keyboard.press("Enter");
   await until("the cap holds", async () => (await count("#cap-seriesSamples")) === 1 && (await text('tr:has(#cap-seriesSamples) td[data-label="Holds"]')) === "1M");
   assert.match(await stand.command("caps", "get"), /\nsamples +1000000 +1000000 /);
+  assert.ok(await holdsFocus("#cap-seriesSamples"), "who set it is back where they typed it");
+  await tab.keyboard.type("2M");
+  await tabTo("[data-focus=take-back]");
+  await tab.keyboard.press("Enter");
+  await until("what was typed is gone", async () => (await count("#cap-seriesSamples")) === 1 && (await tab.inputValue("#cap-seriesSamples")) === "1M");
+  assert.ok(await holdsFocus("[data-focus=take-back]"), "the form was made anew around it");
+});
+
+test("caps of other places are gone to by keys", async () => {
+  await stand.command("caps", "set", "--trial", `id:${cluster.trialId}`, "--samples", "3M");
+  await begin("#/admin", 'summary:has-text("Set elsewhere (1)")');
+  await tabTo('section[aria-label="Caps"] summary');
+  await tab.keyboard.press("Enter");
+  await tabTo(".places button");
+  await tab.keyboard.press("Enter");
+  await seen('h2:has-text("Caps of trial cluster")');
+  assert.ok(await holdsFocus('section[aria-label="Caps"] h2'), "the button is gone");
+  await until("its caps", async () => (await count("#cap-seriesSamples")) === 1 && (await tab.inputValue("#cap-seriesSamples")) === "3M");
+  await tabTo("[data-focus=all-trials]");
+  await tab.keyboard.press("Enter");
+  await seen('h2:has-text("Caps of all trials")');
+  assert.ok(await holdsFocus('section[aria-label="Caps"] h2'), "the button is gone");
+});
+
+test("what states mean, and labels that are cut off, are told to who comes to them by keys", async () => {
+  const label = `shard=${"w".repeat(300)}`;
+  const timed = await raw.write({
+    trial: "labelled", rank: 0, startUs: (Math.floor(Date.now() / 1000) - 30) * 1e6, stepUs: 1_000_000, ticks: 20, firstBatch: 0,
+    series: ["step", "load"].map((name) => ({ group: "timing", name, unit: "seconds", kind: duration, labels: name === "load" ? { shard: "w".repeat(300) } : {}, value: () => 1 })),
+  });
+  const told = (selector) => tab.locator(selector).isVisible();
+  await begin("#/trials", 'tbody a:has-text("cluster")');
+  assert.equal(await told(".states .hint"), false);
+  await tabTo(".states");
+  assert.match(await text(".states .hint"), /^running: A writer is open.*\ncompleted: .*\nfailed: .*\nlost: An open writer has not been heard of for a minute$/);
+  assert.ok(await told(".states .hint"));
+  await begin(`#/trial/${timed}/timings`, "td.name .labels");
+  await tabTo(".head [data-focus=state]");
+  assert.ok(await told(".head [data-focus=state] .hint"));
+  await until("its state in words", async () => (await text(".head [data-focus=state] .hint")) === "All writers closed by themselves");
+  const cut = () => tab.locator("td.name .labels").evaluate((one) => one.scrollHeight - one.clientHeight);
+  await tab.setViewportSize({ width: 700, height: 900 });
+  assert.ok((await cut()) > 10, "three lines of them");
+  await tabTo("td.name .labels");
+  assert.ok((await cut()) < 2, "all of them");
+  assert.equal((await text("td.name .labels")).trim(), label);
+  await tab.setViewportSize({ width: 1280, height: 900 });
+});
+
+test("a rank's timings are chosen by keys", async () => {
+  await begin(`#/trial/${cluster.trialId}/timings`, 'table[data-rank="0"] tr.total');
+  await tabTo('select[aria-label="Rank"]');
+  await tab.keyboard.press("ArrowDown");
+  await seen('table[data-rank="1"] tr.total');
+  assert.ok(await holdsFocus('select[aria-label="Rank"]'), "who chose stays there");
+  assert.equal(await count('table[data-rank="0"]'), 0);
+});
+
+test("a cell of the heat map is found by keys, and leads to its chart", async () => {
+  await begin(`#/trial/${cluster.trialId}/heat`, ".heat canvas[tabindex]");
+  await tabTo('select[aria-label="Metric or scope"]');
+  await tab.keyboard.press("ArrowDown");
+  await until("another metric", () => tab.evaluate(() => location.hash.includes("m=")));
+  await seen(".heat canvas[tabindex]");
+  await loaded("heat");
+  assert.ok(await holdsFocus('select[aria-label="Metric or scope"]'), "who chose stays there");
+  await tabTo(".heat canvas[tabindex]");
+  for (const key of ["ArrowRight", "ArrowDown"]) await tab.keyboard.press(key);
+  await seen(".heat-leads a");
+  const leads = await tab.getAttribute(".heat-leads a", "href");
+  await tab.keyboard.press("Enter");
+  await until("where it leads", () => tab.evaluate((to) => location.hash === to, leads));
+  assert.match(leads, /l\.agent=node-2/, "the second row");
+});
+
+test("traces are chosen, looked into, kept and deleted by keys", async () => {
+  const row = 'tr[data-trace="1"]';
+  await begin(`#/trial/${cluster.trialId}/traces`, row);
+  await tabTo(`${row} input`);
+  await tab.keyboard.press("Space");
+  await seen('.tools :text("1 chosen")');
+  assert.ok(await holdsFocus(`${row} input`), "who chose stays there");
+  await tabTo(`${row} [data-focus=steps-1]`);
+  await tab.keyboard.press("Enter");
+  await seen('section[aria-label="Steps of a trace"] [data-absence], .scroll[aria-label="Classes"]');
+  assert.ok(await holdsFocus("[data-focus=steps-1]"));
+  await tabTo("[data-focus=close-steps]", "Shift+Tab");
+  await tab.keyboard.press("Enter");
+  await gone('section[aria-label="Steps of a trace"]');
+  assert.ok(await holdsFocus("[data-focus=steps-1]"), "back at what opened them");
+  await tabTo(`${row} input`, "Shift+Tab");
+  await tab.keyboard.press("Space");
+  await seen('.tools :text("All that can be merged (2)")');
+  await tabTo("[data-focus=clocks]", "Shift+Tab");
+  await tab.keyboard.press("Enter");
+  await until("clocks were compared", () => holdsFocus("[data-focus=clocks]"));
+  await tabTo(`${row} [data-focus=delete-1]`);
+  await tab.keyboard.press("Enter");
+  assert.ok(await holdsFocus("[data-focus=keep-1]"), "what harms nothing is at hand");
+  await tab.keyboard.press("Enter");
+  assert.ok(await holdsFocus("[data-focus=delete-1]"), "back at what asked");
+  await tab.keyboard.press("Enter");
+  await tabTo("[data-focus=delete-1]", "Shift+Tab");
+  await tab.keyboard.press("Enter");
+  await gone(row);
+  await seen(':text("Trace 1 is deleted")');
+  await until("the place beside it", () => holdsFocus('.scroll[aria-label="Traces"]'));
+});
+
+test("the theme is switched by keys", async () => {
+  await tab.goto(`${stand.url}#/trials`);
+  await tab.reload();
+  await seen("tbody tr");
+  const button = "header.top > button";
+  await tabTo(button);
+  for (const theme of ["dark", "light"]) {
+    await tab.keyboard.press("Enter");
+    await seen(`html[data-theme="${theme}"]`);
+    assert.ok(await holdsFocus(button));
+  }
 });
 
 test("the exact times of a range are told to who comes to it by keys", async () => {

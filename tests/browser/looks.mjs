@@ -19,15 +19,25 @@ export function lowContrast() {
     return { red: 255, green: 255, blue: 255, alpha: 1 };
   };
   const found = new Set();
+  const judge = (element, style, alpha, text) => {
+    const [color, behind] = [parse(style.color), ground(element)];
+    const seen = Object.fromEntries(["red", "green", "blue"].map((part) => [part, color[part] * alpha + behind[part] * (1 - alpha)]));
+    const [low, high] = [luminance(seen), luminance(behind)].sort((a, b) => a - b);
+    const ratio = (high + 0.05) / (low + 0.05);
+    const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && Number(style.fontWeight) >= 700);
+    if (ratio < (large ? 3 : 4.5)) found.add(`${ratio.toFixed(2)}: ${text.trim().slice(0, 40)}`);
+  };
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     const element = node.parentElement;
     if (!node.textContent.trim() || !element.checkVisibility() || element.closest(":disabled, .visually-hidden, noscript, option, [hidden]")) continue;
-    const style = getComputedStyle(element);
-    const [low, high] = [luminance(parse(style.color)), luminance(ground(element))].sort((a, b) => a - b);
-    const ratio = (high + 0.05) / (low + 0.05);
-    const large = parseFloat(style.fontSize) >= 24 || (parseFloat(style.fontSize) >= 18.66 && Number(style.fontWeight) >= 700);
-    if (ratio < (large ? 3 : 4.5)) found.add(`${ratio.toFixed(2)}: ${node.textContent.trim().slice(0, 40)}`);
+    judge(element, getComputedStyle(element), 1, node.textContent);
+  }
+  // What stands in a field before somebody types is no text node.
+  for (const input of document.querySelectorAll("input:placeholder-shown:enabled")) {
+    if (!input.checkVisibility() || input.placeholder.trim() === "") continue;
+    const style = getComputedStyle(input, "::placeholder");
+    judge(input, style, parse(style.color).alpha * Number(style.opacity), `the placeholder ${input.placeholder}`);
   }
   return [...found];
 }

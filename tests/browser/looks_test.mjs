@@ -5,17 +5,24 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { before, test } from "node:test";
 import { lowContrast, unnamedControls } from "./looks.mjs";
-import { RawWriters } from "./raw_writer.mjs";
-import { hostile, writeCluster, writeHostile } from "./scenes.mjs";
+import { decode, encode, RawWriters } from "./raw_writer.mjs";
+import { hostile, nasty, writeCluster, writeHostile } from "./scenes.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
 import { anything, assertUnharmed, bin, closesAtEnd, count, foreign, gone, graveFindings, loaded, openTab, page, seen, tab, text, troubles } from "./tab.mjs";
-import { composerCycle } from "./viewer.mjs";
 
 const stand = new Stand(bin, page);
 let raw;
 let bad;
 let cluster;
 let clusterStartUs;
+
+/** Of PyTorch's profiler: two steps, each with an event in it. */
+function profileOf(steps, event) {
+  const one = (name, ts, dur, cat) => ({ name, ph: "X", ts, dur, cat, pid: 1, tid: 1 });
+  return JSON.stringify({ traceEvents: steps.flatMap((step, at) => [
+    one(step, 1000 + 400 * at, 400, "user_annotation"), one(event, 1100 + 400 * at, 100 + 200 * at, "cpu_op"), one(event, 1520 + 400 * at, 10, "kernel"),
+  ]) });
+}
 
 before(async () => {
   await stand.startMaster();
@@ -24,15 +31,13 @@ before(async () => {
   bad = await writeHostile(raw);
   raw.connect({ trial: "kept", agent: hostile.agent, version: hostile.version });
   const trace = join(stand.folder, hostile.file);
-  writeFileSync(trace, composerCycle(0, 1_000_000));
+  writeFileSync(trace, profileOf([`${hostile.step}1`, `${hostile.step}2`], hostile.event));
   await stand.command("trace", "import", `id:${bad}`, trace);
   const profile = join(stand.folder, "rank0.7.pt.trace.json");
-  const event = (name, ts, dur, cat) => ({ name, ph: "X", ts, dur, cat, pid: 1, tid: 1 });
-  writeFileSync(profile, JSON.stringify({ traceEvents: [
-    event("ProfilerStep#7", 1000, 400, "user_annotation"), event("aten::mm", 1100, 100, "cpu_op"), event("ProfilerStep#8", 1400, 400, "user_annotation"), event("aten::mm", 1500, 300, "cpu_op"),
-  ] }));
+  writeFileSync(profile, profileOf(["ProfilerStep#7", "ProfilerStep#8"], "aten::mm"));
   await stand.command("trace", "import", `id:${cluster}`, profile);
   await stand.command("caps", "set", "--trial", `id:${bad}`, "--group", hostile.group, "--samples", "1M");
+  await stand.command("caps", "set", "--project", hostile.project, "--group", hostile.group, "--samples", "2M");
   await openTab(stand);
   await tab.goto(stand.url);
 }, { timeout: 3 * deadlineMs });
@@ -68,6 +73,7 @@ test("names as long as they may be are text on each page, and fit a phone", asyn
     [`${trial}/timings`, `td.name:has-text("<script>")`], [`${trial}/metrics`, `[data-metric] h3:has-text("${shown}")`],
     [`${trial}/metrics?m=${metric}`, `.legend bdi:has-text("${shown}")`],
     [`${trial}/heat`, "canvas"], [`${trial}/traces`, `tr[data-trace] :text("<script>")`],
+    ["#/trials", `tbody a:has-text("${hostile.project}/")`], [`${trial}/completeness`, `h1:has-text("${hostile.project}/<script>")`], [`${trial}/traces?steps=1`, `.scroll[aria-label="Steps"] td:has-text("${shown}")`],
     [`${trial}/completeness`, `td:has-text("${shown}")`], [`#/compare?t=${bad}&t=${cluster}`, `.compared li:has-text("${shown}")`],
     ["#/admin", `section[aria-label="Agents"] td:has-text("${shown}")`],
   ];
@@ -88,10 +94,18 @@ test("names as long as they may be are text in what is opened, and fit a phone",
   await goTo("#/admin");
   await seen("#cap-seriesSamples");
   await tab.click('summary:has-text("Set elsewhere")');
-  await tab.click('.places button:has-text("<script>")');
-  await seen('h2:has-text("<script>")');
-  await assertUnharmed("the caps of a group");
-  await assertFits("the caps of a group", 360);
+  await assertFits("caps that are set elsewhere", 360);
+  await assertUnharmed("caps that are set elsewhere");
+  for (const whose of [`project ${hostile.project}, group`, `trial <script>`]) {
+    await tab.click(`.places button:has-text("${whose}"):has-text(", group <script>")`);
+    await seen(`h2:has-text("${whose}"):has-text(", group <script>")`);
+    await seen("#cap-seriesSamples");
+    await assertUnharmed("the caps of a group");
+    await assertFits("the caps of a group", 360);
+    await tab.click('button:text-is("All trials")');
+    await seen('h2:has-text("all trials")');
+    await tab.click('summary:has-text("Set elsewhere")');
+  }
   await goTo(`#/trial/${bad}/metrics`);
   for (const what of ["Agents", "Metrics"]) {
     await tab.click(`details[data-choice="${what}"] summary`);
@@ -152,6 +166,37 @@ test("a name of a thousand characters makes no row higher than a screen", async 
   await seen('td.name:has-text("<script>")');
   const highest = await tab.evaluate(() => Math.max(...[...document.querySelectorAll("table[data-rank] tbody tr")].map((row) => row.getBoundingClientRect().height)));
   assert.ok(highest < 400, `${highest} px`);
+});
+
+test("a project that no master of today lets in is text, too", async () => {
+  await tab.setViewportSize({ width: 360, height: 900 });
+  const changes = { GetTrial: ({ trial }) => [trial], ListTrials: ({ trials }) => trials };
+  for (const [method, trialsOf] of Object.entries(changes)) {
+    await tab.route(`**/stepwell.v1.QueryService/${method}`, async (route) => {
+      const answer = await route.fetch();
+      const told = decode(`${method}Response`, await answer.body());
+      for (const trial of trialsOf(told)) trial.project = nasty;
+      await route.fulfill({ response: answer, body: Buffer.from(encode(`${method}Response`, told)) });
+    });
+  }
+  await tab.route("**/stepwell.v1.AdminService/GetCaps", async (route) => {
+    const answer = await route.fetch();
+    const told = decode("GetCapsResponse", await answer.body());
+    for (const { place } of told.places) if (place.owner.case === "project") place.owner.value = nasty;
+    await route.fulfill({ response: answer, body: Buffer.from(encode("GetCapsResponse", told)) });
+  });
+  for (const [hash, selector, open] of [["#/trials", 'tbody a:has-text("<script>")'], [`#/trial/${cluster}/completeness`, 'h1:has-text("<script>")'],
+    ["#/admin", '.places button:has-text("project <script>")', 'summary:has-text("Set elsewhere")']]) {
+    await goTo(hash);
+    await tab.reload();
+    if (open) await tab.click(open);
+    await seen(selector);
+    await assertUnharmed(hash);
+    assert.doesNotMatch(await tab.innerText("main"), /[\u202a-\u202e\u2066-\u2069]/, hash);
+    await assertFits(hash, 360);
+  }
+  await tab.unroute("**/stepwell.v1.*/*");
+  await tab.unrouteAll({ behavior: "wait" });
 });
 
 /** Whether what `selectors` name stands in one line. */
@@ -276,6 +321,47 @@ test("what is opened, asked or kept on a page is readable, too", async () => {
   await opened("a chart that was chosen", `#/compare?t=${cluster}&t=${bad}`, 'tr[data-metric="timing/train_batch"]',
     () => tab.check('tr[data-metric="timing/train_batch"] input'), '.charts [data-metric="timing/train_batch"] canvas');
   await opened("the exact times of a range", `#/trial/${cluster}/metrics`, "[data-range]", () => tab.focus("[data-range]"), "[data-range] .hint");
+});
+
+test("what a mark or a label that is cut off means is readable where it is told", async () => {
+  for (const [hash, on, told] of [["#/trials", ".states", ".states .hint"], [`#/trial/${cluster}/timings`, ".head [data-focus=state]", ".head [data-focus=state] .hint"]]) {
+    await goTo(hash);
+    await seen(on);
+    await loaded(hash);
+    await tab.focus(on);
+    await seen(told);
+    await assertReadable(told, [320, 1280, 2560]);
+    assert.ok(await tab.locator(told).isVisible(), told);
+  }
+  await goTo(`#/trial/${bad}/timings`);
+  await seen("td.name .labels[tabindex]");
+  await loaded("timings");
+  await tab.setViewportSize({ width: 1280, height: 900 });
+  const cut = () => tab.locator("td.name .labels[tabindex]").first().evaluate((one) => one.scrollHeight - one.clientHeight);
+  assert.ok((await cut()) > 20, "three lines of them");
+  await tab.focus("td.name .labels[tabindex]");
+  assert.ok((await cut()) < 2, "all of them");
+  for (const width of [320, 1280]) await assertFits("labels", width);
+});
+
+test("what says why there is nothing to see is readable", async () => {
+  const over = await raw.write({ trial: "over" });
+  const boxes = [
+    ["empty", () => `#/trial/${over}/metrics`], ["no data yet", (bare) => `#/trial/${bare}/timings`],
+    ["not enabled", (bare) => `#/trial/${bare}/metrics`, (bare) => stand.command("admin", "profiling", `id:${bare}`, "off")],
+    ["failed", () => "#/trial/abc/metrics"], ["loading", () => `#/trial/${cluster}/heat`, () => tab.route("**/stepwell.v1.*/*", () => {})],
+  ];
+  for (const [absence, hashOf, first] of boxes) {
+    // Of its own: nobody hears of one that was opened a minute ago, and then it runs no more.
+    const bare = await raw.write({ trial: `bare ${absence}`, open: true });
+    await first?.(bare);
+    await tab.goto(`${stand.url}${hashOf(bare)}`);
+    await tab.reload();
+    await seen(`[data-absence="${absence}"]`);
+    await assertReadable(`a box of ${absence}`, [320, 1280, 2560]);
+    assert.ok((await count(`[data-absence="${absence}"]`)) > 0, `${absence} is still there`);
+  }
+  await tab.unrouteAll({ behavior: "ignoreErrors" });
 });
 
 test("boxes that say why there is nothing are readable, and so is the bar of a lost connection", async () => {

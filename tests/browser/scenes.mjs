@@ -94,9 +94,11 @@ function ranked(trial, rank, startUs, pace) {
 
 /** As many bytes of UTF-8, whatever it begins with. */
 const padded = (text, bytes) => text + "w".repeat(bytes - Buffer.byteLength(text));
-const nasty = `<script>window.harmed=1</script><img src=x onerror="window.harmed=1">\u202e\u2066"'&lt;b&gt; שלום `;
+export const nasty = `<script>window.harmed=1</script><img src=x onerror="window.harmed=1">\u202e\u2066"'&lt;b&gt; שלום `;
 /** Each as long as the contract lets it be. */
 export const hostile = {
+  // The contract lets a project have no other letters.
+  project: padded("..-__proto__.constructor-", 128), step: `ProfilerStep#${padded(nasty, 180)}`, event: `aten::${padded(nasty, 180)}`,
   trial: padded(nasty, 256), agent: padded(nasty, 128), group: padded(nasty, 128), metric: padded(nasty, 256), label: padded(nasty, 1024),
   unit: padded("<b>\u202e", 64), reason: padded(nasty, 256), version: padded("<i>x/", 128), file: `${padded(nasty.replaceAll("/", "|"), 200)}.json`,
 };
@@ -105,7 +107,7 @@ export async function writeHostile(raw) {
   const startUs = startOf(40);
   const { group, metric, label, unit } = hostile;
   const value = (tick) => tick % 7;
-  const clock = { trial: hostile.trial, startUs, stepUs: secondUs, ticks: 30, firstBatch: 0 };
+  const clock = { trial: hostile.trial, project: hostile.project, startUs, stepUs: secondUs, ticks: 30, firstBatch: 0 };
   await raw.write({
     ...clock, agent: hostile.agent, rank: 0, labels: { [padded("<u>\u202e", 128)]: label },
     series: [

@@ -290,7 +290,13 @@ test("not enabled, no data yet and ended without any are told apart, with what t
   await show(`#/trial/${cluster.trialId}/metrics`);
   await seen('[data-absent]:has-text("no agent of this trial sampled them")');
   assert.doesNotMatch(await text("[data-absent]"), /not enabled/);
-  await seen('[data-follow="ended"]:has-text("trial has ended")');
+  // Timings too, and on tabs that nothing follows the head tells it.
+  for (const view of ["metrics", "timings", "heat", "traces", "completeness"]) {
+    await openView(view);
+    await seen('.head .badge:has-text("completed")');
+    if (view !== "traces" && view !== "completeness") await seen('[data-follow="ended"]:has-text("trial has ended")');
+  }
+  await openView("metrics");
   await stand.command("admin", "profiling", "cluster", "on");
 });
 

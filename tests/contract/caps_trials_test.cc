@@ -53,6 +53,19 @@ class CapsTrials : public CapsStoreTest {
   }
 };
 
+TEST_F(CapsTrials, ADeletedTrialIsNotThereForItsStateAndItsProfilingAndIsNoOtherMasters) {
+  const OpenedWriter writer = OpenWriter("t");
+  ASSERT_TRUE(ingest_->SetTrialState(writer.trial_id, TrialState::kLost, kEpoch).ok());
+  ASSERT_TRUE(caps_.Delete(kEpoch, ById(writer), kAllProjects).ok());
+  for (const std::int64_t epoch : {kEpoch, kEpoch - 1}) {  // the owner's, a former owner's
+    SCOPED_TRACE(epoch);
+    EXPECT_EQ(ingest_->SetTrialState(writer.trial_id, TrialState::kFailed, epoch).code(),
+              absl::StatusCode::kNotFound);
+    EXPECT_EQ(ingest_->SetProfiling(writer.trial_id, {.on = true}, epoch).status().code(),
+              absl::StatusCode::kNotFound);
+  }
+}
+
 TEST_F(CapsTrials, AnArchivedTrialIsReadAndNotWritten) {
   const OpenedWriter writer = OpenWriter("t"), other = OpenWriter("other");
   AddSeries(writer.trial_id, 2);

@@ -42,6 +42,9 @@ int Connect(int port) {
 }
 
 TEST_F(ConnectionsTest, RunningOutOfDescriptorsDoesNotDeafenTheListener) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "without descriptors the sanitizer takes objects for unreadable: it asks a pipe";
+#endif
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit few = before;

@@ -38,7 +38,9 @@ enum class AsksCertificates { kNo, kYes };
 
 class DoorsStand {
  public:
-  explicit DoorsStand(AsksCertificates asks = AsksCertificates::kNo) {
+  // `more`: further words for the master.
+  explicit DoorsStand(AsksCertificates asks = AsksCertificates::kNo,
+                      const std::vector<std::string>& more = {}) {
     const TlsPair own = *ca_.Sign({TlsSide::kServer, "s", {"127.0.0.1"}, now_, End()});
     Write("ca.pem", ca_.own().cert_pem);
     Write("server.pem", own.cert_pem);
@@ -62,6 +64,7 @@ class DoorsStand {
       stranger_ = *ca_.Sign({TlsSide::kClient, "stranger", {"stranger.lab"}, now_, End()});
     }
     words.push_back("--http-get");  // all doors that there may be
+    words.insert(words.end(), more.begin(), more.end());
     const auto parsed = ParseOptions(
         words, [](const std::string&) { return std::nullopt; },
         [](const std::string&) { return std::string(); });

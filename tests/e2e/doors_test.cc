@@ -7,7 +7,6 @@
 #include <set>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_replace.h"
 #include "nlohmann/json.hpp"
 #include "server/access_rules.h"
 #include "stepwell/v1/admin.pb.h"
@@ -138,34 +137,6 @@ TEST_F(DoorsTest, AProjectsWriterArchivesAndDeletesItsTrials) {
   EXPECT_TRUE(call("DeleteTrial", removal, writer_).ok());
   EXPECT_TRUE(call("DeleteTrial", removal, writer_).ok()) << "once more, as ever";
   EXPECT_EQ(call("DeleteTrial", removal, other_).error_code(), StatusCode::NOT_FOUND);
-}
-
-TEST_F(DoorsTest, AHiddenTrialIsAnsweredAsOneThatDoesNotExist) {
-  for (const MethodDescriptor* method : EveryMethod()) {
-    const AccessRule& rule = *FindRule(*method->input_type());
-    if (rule.subject != Subject::kTrials || method->name() == "UploadTrace") continue;
-    SCOPED_TRACE(method->full_name());
-    const auto hidden = RequestOf(*method);
-    const auto absent = RequestOf(*method);
-    const auto* field = absent->GetDescriptor()->FindFieldByName(
-        method->name() == "CompareTrials" ? "trials" : "trial");
-    auto& trial = static_cast<v1::TrialRef&>(
-        field->is_repeated()
-            ? *absent->GetReflection()->MutableRepeatedMessage(absent.get(), field, 0)
-            : *absent->GetReflection()->MutableMessage(absent.get(), field));
-    trial.set_trial_id(run_ + 1'000'000);
-    const grpc::Status of_hidden = stand_->Call(PathOf(*method), *hidden, other_).status;
-    const grpc::Status of_absent = stand_->Call(PathOf(*method), *absent, other_).status;
-    EXPECT_EQ(of_hidden.error_code(),
-              rule.right == Right::kIngest ? StatusCode::PERMISSION_DENIED : StatusCode::NOT_FOUND);
-    const auto without_number = [&](std::string text) {
-      return absl::StrReplaceAll(
-          text, {{std::to_string(run_ + 1'000'000), "N"}, {std::to_string(run_), "N"}});
-    };
-    EXPECT_EQ(of_hidden.error_code(), of_absent.error_code());
-    EXPECT_EQ(without_number(of_hidden.error_message()), without_number(of_absent.error_message()));
-    EXPECT_EQ(without_number(of_hidden.error_details()), without_number(of_absent.error_details()));
-  }
 }
 
 TEST_F(DoorsTest, EachPathOfHttpRefusesWhomItDoesNotKnow) {

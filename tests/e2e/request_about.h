@@ -16,10 +16,17 @@
 
 namespace stepwell::testing {
 
+enum class AskedBy {
+  kUsual,  // its number; a writer that opens: its name
+  kNumber,
+  kName  // where the request has room for one
+};
+
 struct AskedTrial {
   std::int64_t id = 0;
   std::string project;
   std::string name;
+  AskedBy by = AskedBy::kUsual;
 };
 
 inline std::string PathOf(const google::protobuf::MethodDescriptor& method) {
@@ -35,19 +42,28 @@ inline void SetTrial(google::protobuf::Message& request, const AskedTrial& asked
     if (field->message_type() != v1::TrialRef::descriptor()) continue;
     auto* trial = field->is_repeated() ? reflection.AddMessage(&request, field)
                                        : reflection.MutableMessage(&request, field);
-    static_cast<v1::TrialRef*>(trial)->set_trial_id(asked.id);
+    auto& ref = static_cast<v1::TrialRef&>(*trial);
+    if (asked.by != AskedBy::kName) {
+      ref.set_trial_id(asked.id);
+      continue;
+    }
+    ref.set_project(asked.project);
+    ref.set_external_id(asked.name);
   }
 }
 
-// Whatever the method; the rest is empty. A writer that opens is a new one, and names the trial by its name.
+// Whatever the method; the rest is empty. A writer that opens is a new one.
 inline std::unique_ptr<google::protobuf::Message> RequestAbout(
     const google::protobuf::MethodDescriptor& method, const AskedTrial& asked) {
   std::unique_ptr<google::protobuf::Message> request(
       google::protobuf::MessageFactory::generated_factory()
           ->GetPrototype(method.input_type())
           ->New());
-  auto open = OpenMessage({.writer = Uuid::Random(), .external_id = asked.name});
-  open.mutable_open()->set_project(asked.project);
+  const bool opens_number = asked.by == AskedBy::kNumber;
+  auto open = OpenMessage({.writer = Uuid::Random(),
+                           .external_id = opens_number ? std::string() : asked.name,
+                           .trial_id = opens_number ? asked.id : 0});
+  if (!opens_number) open.mutable_open()->set_project(asked.project);
   SetTrial(*request, asked);
   if (auto* upload = dynamic_cast<v1::UploadTraceRequest*>(request.get())) {
     SetTrial(*upload->mutable_upload(), asked);

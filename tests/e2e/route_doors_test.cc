@@ -62,6 +62,23 @@ TEST_F(RouteDoorsTest, EachThatIsNoCallIsNamedAndIsToBeGot) {
   EXPECT_EQ(there, named) << "say in Expected() what it may tell, and to whom";
 }
 
+// Which tries each of them without a token.
+TEST_F(RouteDoorsTest, TheAttackersListIsTheRouters) {
+  std::set<std::string> listed, there;
+  std::ifstream file(ATTACKED_PATHS);
+  for (std::string line; std::getline(file, line);) {
+    if (!line.empty() && line[0] != '#') listed.insert(line);
+  }
+  std::set<std::string> of_page;  // which it lists by its folder
+  for (const PageFile& each : EmbeddedPage()) of_page.insert(std::string(each.path));
+  for (const auto& route : stand_->server().http_routes()) {
+    if (IsCall(route.path) || of_page.count(route.path) != 0) continue;
+    there.insert(route.path + (route.door == HttpDoor::kOpen ? " open" : ""));
+  }
+  EXPECT_EQ(listed, there) << ATTACKED_PATHS;
+  EXPECT_GE(of_page.size(), 3u);
+}
+
 TEST_F(RouteDoorsTest, NoneTellsOfAnotherProject) {
   // Silent for a minute it would not run any more.
   const std::int64_t hidden = stand_->Record(kHiddenProject, absl::StrCat("run-", kMark));
@@ -109,6 +126,24 @@ TEST_F(RouteDoorsTest, NoneTellsOfAnotherProject) {
     }
     EXPECT_EQ(stand_->Curl(row.path, owner).code, row.reader);
   }
+}
+
+// For those who work on the page: what has no route is a file of a folder. That door stands in no table of paths.
+TEST(RestDoorTest, AFolderOfThePageIsBehindTheTokenToo) {
+  const ScratchDirectory folder;
+  std::ofstream(folder / "index.html") << "<!doctype html>own";
+  std::ofstream(folder / "own.js") << "// own";
+  DoorsStand stand(AsksCertificates::kNo, {"--ui-dir", folder.path()});
+  const std::string token = stand.MakeToken({"ingest:vision/run"});
+  for (const char* path : {"/", "/index.html", "/own.js", "/no/such", "/../own.js"}) {
+    SCOPED_TRACE(path);
+    const std::vector<std::string> as_it_is = {"--path-as-is"};
+    EXPECT_EQ(stand.Curl(path, "", as_it_is).code, "401");
+    EXPECT_EQ(stand.Curl(path, token + "0", as_it_is).code, "401");
+  }
+  EXPECT_EQ(stand.Curl("/own.js", token).code, "200");
+  EXPECT_EQ(stand.Curl("/own.js", token).body, "// own");
+  EXPECT_EQ(stand.Curl("/no/such", token).code, "404");
 }
 
 TEST_F(RouteDoorsTest, ATokenThatOnlyIngestsReadsNothing) {

@@ -3,13 +3,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "base/tls/tls_authority.h"
+#include "tests/e2e/core_files.h"
 #include "tests/e2e/startup.h"
 #include "tests/support/loopback.h"
 #include "tests/support/scratch_directory.h"
@@ -196,24 +196,18 @@ class ClientSecretsTest : public ::testing::Test {
         absl::Seconds(20)));
   }
 
-  // Whether the kernel puts them where a process was, and nobody takes them.
-  static bool WritesCores() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return false;  // they write none
-#else
-    // Nor do those of another build, which may be such.
-    if (std::getenv("STEPWELL_TEST_PROGRAMS") != nullptr) return false;
-    const std::string pattern = ReadAll("/proc/sys/kernel/core_pattern");
-    return !pattern.empty() && pattern.find_first_of("|/") == std::string::npos;
-#endif
-  }
-  bool TakeCore() {
-    bool found = false;
-    for (const auto& entry : std::filesystem::directory_iterator(scratch_.path())) {
-      found = found || absl::StartsWith(entry.path().filename().string(), "core");
-      if (found) return std::filesystem::remove(entry.path());
-    }
-    return false;
+  // How an agent may be told a token, and whether its memory is open then.
+  struct Told {
+    const char* name;
+    Words more;
+    Variables variables;
+    bool is_open;
+  };
+  static std::vector<Told> Tellings() {
+    return {{"none", {}, {}, true},
+            {"variable", {}, {{"STEPWELL_TOKEN", kToken}}, false},
+            {"option", {"--trial", "t", "--token", kToken}, {}, false},
+            {"one-word", {"--trial", "t", absl::StrCat("--token=", kToken)}, {}, false}};
   }
 
   const ScratchDirectory scratch_;
@@ -223,18 +217,7 @@ class ClientSecretsTest : public ::testing::Test {
 };
 
 TEST_F(ClientSecretsTest, AnAgentsTokenIsNotInPsAndItsMemoryIsItsOwn) {
-  const struct {
-    const char* name;
-    Words more;
-    Variables variables;
-    bool is_open;
-  } rows[] = {
-      {"none", {}, {}, true},
-      {"variable", {}, {{"STEPWELL_TOKEN", kToken}}, false},
-      {"option", {"--trial", "t", "--token", kToken}, {}, false},
-      {"one-word", {"--trial", "t", absl::StrCat("--token=", kToken)}, {}, false},
-  };
-  for (const auto& row : rows) {
+  for (const Told& row : Tellings()) {
     SCOPED_TRACE(row.name);
     ChildProcess agent;
     StartAgent(agent, scratch_ / absl::StrCat("spool-", row.name), row.more, row.variables);
@@ -248,11 +231,32 @@ TEST_F(ClientSecretsTest, AnAgentsTokenIsNotInPsAndItsMemoryIsItsOwn) {
     if (row.more.empty()) {
       EXPECT_THAT(shown_meanwhile_, Not(HasSubstr("a-secret-that"))) << "from its start on";
     }
+    agent.Kill();
+  }
+}
+
+TEST_F(ClientSecretsTest, AnAgentWithATokenLeavesNoCoreFile) {
+  if (const std::string why = WhyNoCoreFiles(); !why.empty()) GTEST_SKIP() << why;
+  for (const Told& row : Tellings()) {
+    SCOPED_TRACE(row.name);
+    ChildProcess agent;
+    StartAgent(agent, scratch_ / absl::StrCat("spool-", row.name), row.more, row.variables);
+    EXPECT_TRUE(row.is_open ? IsOpen(agent) : CloseSoon(agent));
     agent.Signal(SIGABRT);
     EXPECT_EQ(agent.Wait(absl::Seconds(30)), "killed by signal 6");
-    if (WritesCores()) {
-      EXPECT_EQ(TakeCore(), row.is_open);
-    }
+    EXPECT_EQ(TakeCoreFile(scratch_.path()), row.is_open);
+  }
+}
+
+TEST(CoreFilesTest, AreNotLookedForWhereTheKernelPutsNone) {
+  const struct {
+    const char* pattern;
+    bool is_here;
+  } rows[] = {
+      {"core", true},     {"core.%p", true},        {"", false},
+      {"%e.core", false}, {"/var/crash/%p", false}, {"|/usr/share/apport/apport -p%p", false}};
+  for (const auto& row : rows) {
+    EXPECT_EQ(WhyNoCoreFiles(row.pattern).empty(), row.is_here) << row.pattern;
   }
 }
 

@@ -70,6 +70,29 @@ TEST_F(UnaryRatesTest, BytesBeyondTheLimitAreRefusedAndStoreNothing) {
   EXPECT_EQ(QueryNumber("select count(*) from stepwell.writers where trial_id > $1", 0), 1);
 }
 
+// How many a call has is known behind it: what it owes is waited for by the next, which is refused.
+TEST_F(UnaryRatesTest, SamplesBeyondTheLimitAreRefusedAndThoseBeforeAreStored) {
+  StartMaster({"--ingest-samples-per-second", "1000"});
+  const Uuid writer = Uuid::Random();
+  ExpectRefusedBy(
+      WriteUntilRefused([&](int written) {
+        v1::WriteChunksRequest request;
+        *request.add_messages() = OpenMessage({.writer = writer, .external_id = "unary"});
+        *request.add_messages() = DefinitionMessage(writer, {{}});
+        *request.add_messages() = ChunkMessage(
+            writer, static_cast<std::uint64_t>(written) + 1,
+            OneColumn(1, NowUs() + 10'000 * written, 1, std::vector<double>(3000, 1.5)));
+        return request;
+      }),
+      "ingest-samples-per-second");
+  // 10,000 come at once; the last call that was taken went beyond.
+  EXPECT_GE(written_, 5);
+  ASSERT_TRUE(client_->Flush().ok());
+  const std::int64_t trial_id =
+      QueryNumber("select max(trial_id) from stepwell.writers where trial_id > $1", 0);
+  EXPECT_EQ(Samples(trial_id, "value").size(), 3000U * static_cast<std::size_t>(written_ - 1));
+}
+
 TEST_F(UnaryRatesTest, SeriesBeyondTheLimitAreRefusedAndKnownOnesCostNothing) {
   StartMaster({"--series-per-second", "10"});
   const Uuid writer = Uuid::Random();

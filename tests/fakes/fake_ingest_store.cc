@@ -338,6 +338,11 @@ absl::Status FakeIngestStore::SetTrialState(TrialId trial_id, TrialState state,
   return absl::OkStatus();
 }
 
+void FakeIngestStore::DropTrial(TrialId trial_id) {
+  absl::MutexLock lock(&mu_);
+  trials_.erase(trial_id);
+}
+
 absl::StatusOr<TrialProfiling> FakeIngestStore::SetProfiling(TrialId trial_id,
                                                              const TrialProfiling& wanted,
                                                              std::int64_t owner_epoch) {

@@ -63,6 +63,8 @@ class FakeIngestStore final : public IngestStore {
   void SetFolded(TrialId trial_id, WriterNo writer_no, std::uint64_t folded_sequence);
   std::vector<Gap> gaps(TrialId trial_id) const;
   TrialState trial_state(TrialId trial_id) const;
+  // As if it were deleted, with all that is of it.
+  void DropTrial(TrialId trial_id);
   // Makes the owner's last renewal older.
   void AgeOwner(absl::Duration by);
   // Changes what a replay will read of a commit, oldest first.

@@ -1,8 +1,9 @@
-// FakeTokenStore: a TokenStore in memory that knows some trials. Not for use by several threads at once, but for Fetch and
-// ReadFetched.
+// FakeTokenStore: a TokenStore in memory that knows some trials. Thread-safe in what it does; its members are looked at, and set,
+// while nobody else is at it.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <string>
 #include <utility>
@@ -17,6 +18,7 @@ namespace stepwell {
 class FakeTokenStore final : public TokenStore {
  public:
   absl::StatusOr<TokenRecord> Create(const TokenRecord& token) override {
+    const absl::MutexLock lock(&mu);
     if (!status.ok()) return status;
     ++change_no;
     tokens.push_back(token);
@@ -24,6 +26,7 @@ class FakeTokenStore final : public TokenStore {
   }
   absl::StatusOr<std::vector<TokenRecord>> List(const TokenPage&) override { return tokens; }
   absl::StatusOr<TokenRecord> Revoke(const std::string& id) override {
+    const absl::MutexLock lock(&mu);
     const auto found = std::find_if(tokens.begin(), tokens.end(),
                                     [&](const TokenRecord& token) { return token.id == id; });
     if (found == tokens.end()) return absl::NotFoundError(id);
@@ -38,7 +41,7 @@ class FakeTokenStore final : public TokenStore {
     return revoked;
   }
   absl::StatusOr<TokenRecord> Fetch(const TokenFetch& fetch) override {
-    const absl::MutexLock lock(&fetching);
+    const absl::MutexLock lock(&mu);
     if (!status.ok()) return status;
     TokenRecord token{.id = fetch.id, .digest = fetch.digest, .name = fetch.name};
     token.grants = {fetch.grant};
@@ -53,20 +56,25 @@ class FakeTokenStore final : public TokenStore {
   absl::StatusOr<TokenNumbers> ReadNumbers() override {
     ++change_reads;
     if (before_change_read) before_change_read();
+    const absl::MutexLock lock(&mu);
     if (!status.ok()) return status;
     return TokenNumbers{change_no, fetch_no};
   }
   absl::StatusOr<LivingTokens> ReadFetched(std::int64_t after) override {
     if (before_fetched_read) before_fetched_read();
-    const absl::MutexLock lock(&fetching);
+    const absl::MutexLock lock(&mu);
     ++fetched_reads;
     if (!status.ok()) return status;
     return LivingTokens{{change_no, fetch_no}, {fetched.begin() + after, fetched.end()}};
   }
   absl::StatusOr<LivingTokens> ReadLiving() override {
     ++living_reads;
-    if (!status.ok()) return status;
-    LivingTokens living{{change_no, fetch_no}, tokens};
+    LivingTokens living;
+    {
+      const absl::MutexLock lock(&mu);
+      if (!status.ok()) return status;
+      living = {{change_no, fetch_no}, tokens};
+    }
     if (before_living_answer) before_living_answer();
     return living;
   }
@@ -80,6 +88,7 @@ class FakeTokenStore final : public TokenStore {
   }
   absl::StatusOr<TrialPlace> FindPlace(const TrialSelector& trial) override {
     ++place_reads;
+    if (before_place_read) before_place_read();
     if (!status.ok()) return status;
     for (const TrialPlace& place : places) {
       const bool is_named = place.project == trial.project &&
@@ -99,11 +108,12 @@ class FakeTokenStore final : public TokenStore {
   int fetched_reads = 0;
   int change_reads = 0;
   int living_reads = 0;
-  int place_reads = 0;
+  std::atomic<int> place_reads = 0;
   std::function<void()> before_change_read;
   std::function<void()> before_fetched_read;
+  std::function<void()> before_place_read;
   std::function<void()> before_living_answer;  // which is what was so before
-  absl::Mutex fetching;
+  absl::Mutex mu;
   absl::Status status;  // of all calls
 };
 

@@ -91,6 +91,14 @@ GroupCaps Ages() {
   return {"", caps};
 }
 
+// Samples and rollups go together, and their lines of the ledger with them.
+GroupCaps AgesAlike() {
+  v1::Caps caps;
+  caps.set_raw_age_seconds(1);
+  caps.set_rollup_age_seconds(1);
+  return {"", caps};
+}
+
 GroupCaps BytesOf(const char* group) {
   v1::Caps caps;
   caps.set_trial_bytes(40'000);
@@ -185,17 +193,25 @@ const std::vector<Work>& Works() {
                   {"sweep_before_drop", 3, 2}},
        .age = {.days = 1},
        .caps = {Ages()}},
+      {.name = "SweepWholeLeaves",
+       .points = {{"sweep_before_commit", 1},
+                  {"sweep_after_commit", 1},
+                  {"sweep_before_truncate"},
+                  {"sweep_after_truncate"},
+                  {"sweep_before_drop", 3, 2}},
+       .age = {.days = 1},
+       .caps = {AgesAlike()}},
       {.name = "SweepRows",
        .points = {{"sweep_before_commit", 2, 5}, {"sweep_after_commit", 2, 5}},
        .age = {.seconds = 3'700},
        .caps = {BytesOf("faults"), SamplesOf("timing")},
        .rollups = Rollups::kAtLeast},
-      // Some twenty transactions. What is deleted lies in recent and in a leaf, or, after a day, in leaves alone.
+      // Nine transactions or more. What is deleted lies in recent and in a leaf, or, after a day, in leaves alone.
       {.name = "DeleteTrial",
        .points = {{"delete_before_commit", 0, 2},
                   {"delete_after_commit", 0, 2},
-                  {"sweep_before_commit", 19, 10},
-                  {"sweep_after_commit", 19, 10}},
+                  {"sweep_before_commit", 8, 9},
+                  {"sweep_after_commit", 8, 9}},
        .age = {.seconds = 60},
        .age_of_others = Age{.days = 1},
        .deletes = true}};

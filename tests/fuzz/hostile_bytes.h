@@ -69,15 +69,26 @@ class HostileFolder {
   HostileFolder& operator=(const HostileFolder&) = delete;
 
   void Write(const std::string& name, std::string_view bytes) const {
+    STEPWELL_CHECK(TryWrite(name, bytes));
+  }
+  // False where there can be no such file. REQUIRES: `name` leads to no place outside.
+  bool TryWrite(const std::string& name, std::string_view bytes) const {
     const std::filesystem::path file = path_ / name;
     int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0) {
-      std::filesystem::create_directories(file.parent_path());
+      std::error_code ignored;
+      std::filesystem::create_directories(file.parent_path(), ignored);
       fd = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     }
-    STEPWELL_CHECK(fd >= 0);
+    if (fd < 0) return false;
     STEPWELL_CHECK(write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
     close(fd);
+    return true;
+  }
+  // Whether `name` can be one within a folder, and leads nowhere else.
+  static bool IsName(std::string_view name) {
+    return !name.empty() && name != "." && name != ".." &&
+           name.find_first_of(std::string_view("/\0", 2)) == name.npos;
   }
   void Clear() const {
     for (const auto& entry : std::filesystem::directory_iterator(path_)) {

@@ -1,8 +1,9 @@
-// HostileChunk: any bytes as what an agent tells a master (a chunk's body, definitions, Open, a gap), and
-// as what a journal holds of it. What is taken keeps the bounds of the contract, and comes back from the
-// journal bit for bit. Header only; pure.
+// HostileChunk: any bytes as what an agent tells a master (a chunk's body, definitions, Open, a
+// gap), also where they are no message at all, and as what a journal holds of it. What is taken
+// keeps the bounds of the contract, and comes back from the journal bit for bit. Header only; pure.
 #pragma once
 
+#include <google/protobuf/descriptor.h>
 #include <google/protobuf/stubs/logging.h>
 
 #include <cstdint>
@@ -11,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/check.h"
 #include "base/crc32c.h"
 #include "server/chunk_check.h"
@@ -18,6 +21,7 @@
 #include "server/journal_codec.h"
 #include "server/journal_ticks.h"
 #include "server/limits.h"
+#include "server/malformed.h"
 #include "server/open_check.h"
 #include "server/text_check.h"
 #include "server/varint.h"
@@ -37,8 +41,9 @@ enum class HostileChunkKind : std::uint8_t {
   kTicks,
   kOldBody,
   kRow,
+  kMalformed,
 };
-inline constexpr std::uint8_t kHostileChunkKinds = 9;
+inline constexpr std::uint8_t kHostileChunkKinds = 10;
 
 inline void CheckComplaint(const Complaint& complaint) {
   STEPWELL_CHECK(!complaint.reason.empty() && !complaint.message.empty());
@@ -267,6 +272,38 @@ inline void ReadHostileRow(HostileBytes& input) {
   STEPWELL_CHECK(!SplitPayloads(joined, count + 1).ok());
 }
 
+// The path that is told is one of the contract's, to a text; who wrote it is told where that can be
+// read.
+inline void CheckMalformed(const MalformedMessage& found) {
+  STEPWELL_CHECK(found.writer.empty() || found.writer.size() == 16);
+  CheckComplaint(found.complaint);
+  STEPWELL_CHECK(IsUtf8(found.complaint.message));
+  if (found.complaint.reason == "MALFORMED") return;
+  STEPWELL_CHECK(found.complaint.reason == "INVALID_UTF8");
+  absl::string_view path = found.complaint.message;
+  STEPWELL_CHECK(absl::ConsumeSuffix(&path, " is not valid UTF-8"));
+  const google::protobuf::Descriptor* type = pb::StreamChunksRequest::descriptor();
+  const google::protobuf::FieldDescriptor* field = nullptr;
+  for (const absl::string_view part : absl::StrSplit(path, '.')) {
+    STEPWELL_CHECK(type != nullptr);
+    field = type->FindFieldByName(std::string(part));
+    STEPWELL_CHECK(field != nullptr);
+    type = field->message_type();
+  }
+  STEPWELL_CHECK(field->type() == google::protobuf::FieldDescriptor::TYPE_STRING);
+}
+
+inline void ReadHostileMalformed(const std::string& bytes) {
+  pb::StreamChunksRequest request;
+  if (!request.ParseFromString(bytes)) return CheckMalformed(DescribeMalformed(bytes));
+  // One that is whole, with a text that is none.
+  request.mutable_open()->set_machine("\xff");
+  const std::string broken = request.SerializeAsString();
+  const MalformedMessage found = DescribeMalformed(broken);
+  CheckMalformed(found);
+  STEPWELL_CHECK(found.complaint.reason == "INVALID_UTF8");
+}
+
 inline void ReadHostileChunk(std::string_view bytes) {
   // protobuf tells of each text that is no UTF-8, on stderr.
   static const auto told = google::protobuf::SetLogHandler(nullptr);
@@ -299,6 +336,8 @@ inline void ReadHostileChunk(std::string_view bytes) {
       return ReadHostileOldBody(input);
     case HostileChunkKind::kRow:
       return ReadHostileRow(input);
+    case HostileChunkKind::kMalformed:
+      return ReadHostileMalformed(rest);
   }
 }
 

@@ -1,6 +1,7 @@
-// HostileSpool: any bytes as what an earlier agent left of a writer: records, the parts of records, whole
-// segments on a disk. Whatever they are, reading ends within them, what was read can be written and read
-// again, and a spool over them tells of each sequence what it holds, or a gap. Header only.
+// HostileSpool: any bytes as what an earlier agent left of a writer: records, the parts of records,
+// whole segments on a disk, and a writer's folder with all that may lie in it. Whatever they are,
+// reading ends within them, what was read can be written and read again, and a spool over them
+// tells of each sequence what it holds, or a gap. Header only.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +20,14 @@
 #include "client/agent/spool.h"
 #include "client/agent/step_aggregator.h"
 #include "tests/fuzz/hostile_bytes.h"
+#include "tests/fuzz/hostile_segment.h"
+#include "tests/fuzz/hostile_survey.h"
 
 namespace stepwell::testing {
 
 // The first byte of an input.
-enum class HostileSpoolKind : std::uint8_t { kSegment, kRecords, kSpool, kSums };
-inline constexpr std::uint8_t kHostileSpoolKinds = 4;
+enum class HostileSpoolKind : std::uint8_t { kSegment, kRecords, kSpool, kSums, kSurvey };
+inline constexpr std::uint8_t kHostileSpoolKinds = 5;
 
 // A sum of a hostile step; counts what comes.
 class CountingSink final : public agent::SampleSink {
@@ -136,38 +139,6 @@ inline void ReadHostileSegment(std::string_view segment) {
   }
 }
 
-// A frame's own checksum, as if whoever wrote it had meant it. A fuzzer finds none.
-inline std::string MendFrame(std::string payload) {
-  agent::ByteReader reader(payload);
-  const std::uint64_t sequence = reader.U64();
-  const std::int64_t sealed_time_us = reader.I64();
-  reader.Bytes(4 + 3 * 8 + 1);
-  reader.Text();
-  const std::string_view body = reader.Rest();
-  if (!reader.ok()) return payload;
-  const std::uint32_t crc32c = ChunkCrc32c(sequence, sealed_time_us, body);
-  std::memcpy(payload.data() + 16, &crc32c, sizeof(crc32c));
-  return payload;
-}
-
-// Records of: type (its high bits tell lies), u16 length, payload.
-inline std::string HostileSegment(HostileBytes& input) {
-  std::string segment;
-  while (!input.at_end()) {
-    const auto head = input.Take<std::uint8_t>();
-    if (head == 0xff) break;  // the next segment
-    const auto type = static_cast<agent::RecordType>(head & 0x0f);
-    std::string payload(input.TakeBytes(input.Take<std::uint16_t>()));
-    if (type == agent::RecordType::kFrame && (head & 0x40) == 0) {
-      payload = MendFrame(std::move(payload));
-    }
-    std::string record = agent::EncodeRecord(type, payload);
-    if ((head & 0x80) != 0) record[input.Take<std::uint16_t>() % record.size()] ^= 1;
-    segment += record;
-  }
-  return segment;
-}
-
 inline std::uint64_t CheckItem(std::uint64_t sequence, const agent::SpoolItem& item) {
   if (const auto* frame = std::get_if<agent::Frame>(&item)) {
     STEPWELL_CHECK(frame->sequence == sequence);
@@ -237,6 +208,8 @@ inline void ReadHostileSpool(std::string_view bytes) {
       return ReadHostileSpoolFolder(input);
     case HostileSpoolKind::kSums:
       return ReadHostileSums(input.rest());
+    case HostileSpoolKind::kSurvey:
+      return ReadHostileSurvey(input);
   }
 }
 

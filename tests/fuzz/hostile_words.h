@@ -1,7 +1,7 @@
-// HostileWords: any text as the small languages that people and clients write: page tokens and cursors,
-// the configuration file, settings, caps, addresses, an Authorization header, the query of a URL;
-// and as the details of a call that failed. Each is
-// read or refused in words that can be shown; what was read and is written again means the same. Header
+// HostileWords: any text as the small languages that people and clients write: page tokens and
+// cursors, the configuration file, settings, caps, addresses, an Authorization header, the query of
+// a URL; as the details of a call that failed; and as the metrics of a screen. Each is read or
+// refused in words that can be shown; what was read and is written again means the same. Header
 // only; pure.
 #pragma once
 
@@ -37,6 +37,8 @@
 #include "server/text_check.h"
 #include "server/token_text.h"
 #include "tests/fuzz/hostile_bytes.h"
+#include "tests/fuzz/hostile_top.h"
+#include "tests/fuzz/slow_text.h"
 
 namespace stepwell::testing {
 
@@ -53,42 +55,13 @@ enum class HostileWordsKind : std::uint8_t {
   kAuthorization,
   kUrl,
   kRetry,  // a colon in seeds
+  kTop,    // a semicolon
 };
-inline constexpr std::uint8_t kHostileWordsKinds = 11;
+inline constexpr std::uint8_t kHostileWordsKinds = 12;
 
 inline void CheckRefusal(const absl::Status& status) {
   STEPWELL_CHECK(absl::IsInvalidArgument(status));
   STEPWELL_CHECK(!status.message().empty());
-}
-
-// Whether these are characters of Unicode, and none of control: decoded number by number.
-struct SlowText {
-  bool is_utf8 = true;
-  bool has_control = false;
-};
-inline SlowText ReadSlowly(std::string_view text) {
-  SlowText read;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    const unsigned char first = byte(at);
-    const std::size_t length = first < 0x80           ? 1
-                               : (first >> 5) == 0x06 ? 2
-                               : (first >> 4) == 0x0e ? 3
-                               : (first >> 3) == 0x1e ? 4
-                                                      : 0;
-    if (length == 0 || at + length > text.size()) return {.is_utf8 = false};
-    std::uint32_t number = length == 1 ? first : first & (0xffU >> (length + 1));
-    for (std::size_t i = 1; i < length; ++i) {
-      if (byte(at + i) >> 6 != 0x02) return {.is_utf8 = false};
-      number = number << 6 | (byte(at + i) & 0x3fU);
-    }
-    constexpr std::uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-    const bool is_surrogate = number >= 0xd800 && number <= 0xdfff;
-    if (number < kLeast[length] || is_surrogate || number > 0x10ffff) return {.is_utf8 = false};
-    read.has_control = read.has_control || number < 0x20 || (number >= 0x7f && number < 0xa0);
-    at += length;
-  }
-  return read;
 }
 
 inline void ReadHostileText(std::string_view text) {
@@ -350,7 +323,7 @@ inline void ReadHostileRetry(HostileBytes& input) {
 inline void ReadHostileWords(std::string_view bytes) {
   HostileBytes input(bytes);
   switch (HostileWordsKind{
-      static_cast<std::uint8_t>((input.Take<std::uint8_t>() + 7) % kHostileWordsKinds)}) {
+      static_cast<std::uint8_t>(input.Take<std::uint8_t>() % kHostileWordsKinds)}) {
     case HostileWordsKind::kText:
       return ReadHostileText(input.rest());
     case HostileWordsKind::kToken:
@@ -373,6 +346,8 @@ inline void ReadHostileWords(std::string_view bytes) {
       return ReadHostileUrl(input.rest());
     case HostileWordsKind::kRetry:
       return ReadHostileRetry(input);
+    case HostileWordsKind::kTop:
+      return ReadHostileTop(input);
   }
 }
 

@@ -65,6 +65,23 @@ def spool() -> None:
     seed("spool", "spool_last_sequence", b"\2" + record(1, segment(own, 2**64 - 2, 0)) + record(3, frame(2**64 - 1)))
     seed("spool", "spool_last_gap", b"\2" + record(1, segment(own, 1, 0)) + record(4, gap(1, 2**64 - 1)))
     seed("spool", "sums", b"\3" + SUMS)
+    def file(path: str, content: bytes) -> bytes:
+        return path.encode() + b"\n" + struct.pack("<H", len(content)) + content
+
+    # A writer with a process's header, a ring and a worker, and beside its spools what is none.
+    ring_header = struct.pack("<8sIIIIII", b"SWELLRG1", 4, 256, 0, 2**32 - 1, 0, 2**32 - 1).ljust(64, b"\0") + struct.pack(
+        "<QQ", 90, 4).ljust(64, b"\0") + struct.pack("<Q", 30).ljust(64, b"\0")
+    header = struct.pack("<8sIIQQQ", b"SWELLHD1", 1, 2, 5, 0, 0).ljust(256, b"\0")
+    seed("spool", "survey", b"\4" + file("writer.json", WRITER) + file("spool/0/0000000001.seg", whole[:-3]) +
+         file("header", header) + file("ring-0", ring_header) + file("w0-1/header", header) +
+         file("refused", b"TRIAL_LIMIT: \x1b[2J too many"))
+    seed("spool", "survey_spools", b"\4" + file("writer.json", WRITER) + file("spool/0/1.seg", whole) +
+         file("spool/00/1.seg", whole) + file("spool/4294967295/1.seg", whole) + file("spool/3/1.seg", whole) + file(
+             "spool/+7/1.seg", whole))
+    seed("spool", "survey_sampler", b"\4" + file("writer.json", WRITER.replace(b'"rank": 1', b'"is_sampler": true')) +
+         file("sampler.closed", b"5 6 7") + file("done", b"") + file("spool/1/1.seg", record(1, segment(own, 1, 9))))
+    seed("spool", "survey_token", b"\4" + file("writer.json", WRITER.replace(b'"token": ""', b'"token": "stepwell_a_b"')))
+    seed("spool", "survey_none", b"\4" + file("spool", b"a file") + file("writer.json", b"[]") + file("../x", b"y"))
     seed("spool", "raw", b"\0SWRC" + struct.pack("<III", 4, 0, 3) + b"body")
 
 
@@ -166,6 +183,18 @@ def chunk() -> None:
     seed("chunk", "row_too_few", b"\10\3" + text(ranges[0]))
     seed("chunk", "row_cut", b"\10\1" + text(b"any more")[:-2])
     seed("chunk", "row_long", b"\10\1\xff\xff\xff\xffany")
+    # A text that is none in a label of Open, a chunk that is cut, what nests deeper than the contract, and no message at all.
+    label = field(11, field(1, b"host") + field(2, b"\xc3("))
+    seed("chunk", "malformed_label", b"\11" + field(1, field(1, b"w" * 16) + field(4, b"run") + label))
+    seed("chunk", "malformed_project", b"\11" + field(1, field(1, b"w" * 16) + field(3, b"\xff")))
+    seed("chunk", "malformed_cut", b"\11" + field(3, field(1, b"w" * 16) + b"\x2a\x7f"))
+    seed("chunk", "malformed_none", b"\11\xff\xff\xff")
+    deep = b"x"
+    for _ in range(120):
+        deep = field(2, field(1, deep))
+    seed("chunk", "malformed_deep", b"\11" + deep + b"\x0f")
+    seed("chunk", "malformed_groups", b"\11" + b"\x0b" * 120)
+    seed("chunk", "malformed_whole", b"\11" + field(1, field(1, b"w" * 16) + field(4, b"run")))
     seed("chunk", "old_body", b"\7" + bytes([len(targets)]) + targets + old)
 
 
@@ -177,6 +206,11 @@ def json() -> None:
     seed("json", "bytes", b"\5" + field(1, b"x") + field(2, 7))
     seed("json", "bytes_open", b"\1" + field(1, field(1, b"w" * 16)))
     seed("json", "bytes_credential", b"\1" + field(8, field(1, b"w" * 16) + field(2, b"stepwell_0123456789ab_secret")))
+
+
+def metric(group: int, name_of: int, unit: int, value: float, labels: list[tuple[int, int]], history: list[float]) -> bytes:
+    return (struct.pack("<BBBdB", group, name_of, unit, value, len(labels)) + b"".join(bytes(pair) for pair in labels) +
+            struct.pack("<QIB", 1_700_000_000_000_000, 1_000_000, len(history)) + struct.pack(f"<{len(history)}d", *history))
 
 
 CONFIG = b"""# of a lab
@@ -207,6 +241,10 @@ def words() -> None:
         "basic": b"8Basic YW55OnRva2Vu", "token_plain": b"8stepwell_admin_0123", "url": b"9http://host:80/a?b=c&d=%20",
         "url_bad": b"9/a?b=%2", "retry": b":" + field(3, field(1, b"type.googleapis.com/google.rpc.RetryInfo") + field(
             2, field(1, field(1, 5) + field(2, 250_000_000)))), "retry_none": b":", "retry_info": b":" + field(1, field(1, 7)),
+        "top": b";\x20\2" + metric(6, 7, 0, 1.5, [(2, 1)], [1.0, float("nan"), 3.0]) + metric(0, 0, 2, 93.0, [(0, 3), (1, 2)], [0.0] * 9) +
+        metric(2, 5, 3, 2.0**36, [(0, 3)], []) + metric(2, 4, 3, 2.0**38, [(0, 3)], []),
+        "top_far": b";\0\3" + metric(6, 6, 1, 1e308, [], [-1e308, 1e308, 1e308]), "top_same": b";\xff\2" + metric(6, 6, 0, 1.7e18, [], [1.7e18] * 4),
+        "top_names": b";\5\0" + b"\x0e\x1b[2J\xc2\x9b1" + b"\x0f\xed\xa0\x80\xf0\x80\x80\x9b" + bytes(40),
         "retry_far": b":" + struct.pack("<qi", 2**63 - 1, 2**31 - 1), "retry_below": b":" + struct.pack("<qi", -2**63, -1),
     }
     for name_of, data in seeds.items():
@@ -334,11 +372,49 @@ def notes() -> None:
         "deep": b"1\xff\0", "deep_members": b"1\xff\1", "deep_little": b"1\1\0", "deep_none": b"1\0\0" + WRITER,
         "links": b"2" + links, "links_cut": b"2" + links[:50], "links_odd": b'2{"server": 5, "troubles": {"a": 1, "b": "c"}}',
         "links_escaped": b'2{"server": "\\u00e9\\ud83d\\ude00", "troubles": {"\\u0000": "\\n"}}', "links_list": b"2[]",
+        "ended": b"41700000000000000 250000 42", "ended_far": b"49223372036854775807 1 32769", "ended_odd": b"4 +7 1\n 0",
+        "names": b"5w0-1\nw1023-4294967295\n0\n12\n4294967294", "names_twice": b"500\n0\n+0\n 0\n4294967295\nw00-1\nw0-01\nw1024-0\nw-1",
+        "roots": b"6\3u0\n\3u1000\n\1u00\n\3u4294967295\n\3u-1", "roots_open": b"6\1u0\n\3x\n", "roots_none": b"6\2u0\n\2u1000\n",
     }
     for name_of, data in seeds.items():
         seed("notes", name_of, data)
 
 
+# A byte for how many come at a time, then what a client sends.
+def request() -> None:
+    host = b"Host: localhost:7818\r\n"
+    post = b"POST /stepwell.v1.QueryService/ListTrials HTTP/1.1\r\n" + host
+    call = post + b"Content-Type: application/json\r\nConnect-Protocol-Version: 1\r\n"
+    chunked = call + b"Transfer-Encoding: chunked\r\n\r\n"
+    get = b"GET /livez HTTP/1.1\r\n" + host + b"\r\n"
+    seeds = {
+        "get": get, "get_query": b"GET /index.html?a=b&c=%20 HTTP/1.1\r\n" + host + b"Sec-Fetch-Site: none\r\n\r\n",
+        "absolute": b"GET http://localhost:7818/livez?a HTTP/1.1\r\nHost: other\r\n\r\n",
+        "absolute_bare": b"GET HTTPS://localhost HTTP/1.1\r\n\r\n",
+        "absolute_hosts": b"GET http://" + b"h" * 99 + b"/ HTTP/1.1\r\n" + b"Host:\r\n" * 20 + b"\r\n",
+        "call": call + b"Content-Length: 2\r\n\r\n{}", "head": get.replace(b"GET", b"HEAD"),
+        "chunked": chunked + b'1;a=b;c="d"\r\n{\r\n1\r\n}\r\n0\r\nX-After: y\r\n\r\n' + get,
+        "chunked_host": chunked + b"0\r\nHost: evil\r\nConnection: close\r\n\r\n" + get,
+        "chunked_far": chunked + b"ffffffffffffffff\r\n{", "chunked_long": chunked + b"1;" + b"a" * 900 + b"\r\n{\r\n0\r\n\r\n",
+        "coding_odd": post + b"Transfer-Encoding: chunked, identity\r\n\r\n" + get,
+        "coding_gzip": post + b"Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", "coding_tab": post + b"Transfer-Encoding:\tchunked \r\n\r\n0\r\n\r\n",
+        "coding_twice": post + b"Transfer-Encoding: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "coding_and_length": post + b"Transfer-Encoding: x\r\nContent-Length: 3\r\n\r\nabc",
+        "coding_behind": chunked + b"0\r\nTransfer-Encoding: x\r\n\r\n", "length_twice": post + b"Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc" + get,
+        "length_list": post + b"Content-Length: 3, 3\r\n\r\nabc", "length_far": post + b"Content-Length: 18446744073709551616\r\n\r\n",
+        "fold": b"GET /livez HTTP/1.1\r\n" + host + b"X-A: one\r\n two\r\n\tthree\r\n\r\n",
+        "huge": b"GET /livez HTTP/1.1\r\nX-A: " + b"a" * 17000 + b"\r\n\r\n", "old": b"GET /livez HTTP/1.0\r\nConnection: keep-alive\r\n\r\n" + get,
+        "two": get + get, "expect": call + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n{}", "bare_lines": get.replace(b"\r", b""),
+        "http2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "tls": b"\x16\3\1\2\0\1\0\1\xfc\3\3", "cut": get[:-3], "star": b"OPTIONS * HTTP/1.1\r\n" + host + b"\r\n",
+        "control": b"GET /\x80\xff HTTP/1.1\r\nHost: a\x7fb\r\n\r\n", "nul": b"GET /livez HTTP/1.1\r\nHost: a\0b\r\n\r\n",
+    }
+    for number, (name_of, data) in enumerate(seeds.items()):
+        seed("request", name_of, bytes([(1, 7, 64)[number % 3]]) + data)
+    # Each field whole, and one byte of the next, which says that it does not go on.
+    fields = b"GET /" + b"a" * 83 + b" HTTP/1.1\r\n" + 200 * (b"X-A: " + b"a" * 93 + b"\r\n") + b"\r\n"
+    seed("request", "fields_one_by_one", bytes([100]) + fields)
+
+
 if __name__ == "__main__":
-    for make in (spool, ring, chunk, json, words, kernel, chrome, callers, notes):
+    for make in (spool, ring, chunk, json, words, kernel, chrome, callers, notes, request):
         make()

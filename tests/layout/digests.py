@@ -3,15 +3,14 @@
 import re
 from collections.abc import Iterator
 
-from tree import Finding, Tree
+from tree import Finding, Tree, without_comments
 
-_ROOMS = re.compile(r"server/(?:token_\w+|ended_tokens)\.(?:cc|h)$")
+_ROOMS = re.compile(r"server/(?:token_\w+|ended_tokens|http/inner_peer)\.(?:cc|h)$")
 # IsSameDigest itself is there.
 _COMPARES_ITSELF = "server/token_text.cc"
 
-_COMMENT = re.compile(r"//[^\n]*")
 # What holds one, by our names, or the value of a table: `EndedTokens` has digests there.
-_SECRET = r"(?!k[A-Z])\w*(?:[dD]igest|[sS]ecret)\w*|inside_|whole"
+_SECRET = r"(?!k[A-Z])\w*(?:[dD]igest|[sS]ecret)\w*|inside_|whole|Word\(\)"
 _VALUE = rf"(?:\b(?:{_SECRET})|->second)(?:\[[^\]]*\]|\([^()]*\))?"
 _LEFT = re.compile(rf"{_VALUE}\s*[=!]=")
 _RIGHT = re.compile(rf"[=!]=\s*\*?(?:\w+(?:\(\))?(?:\.|->|::))*\b(?:{_SECRET})\b(?!\s*(?:\.|->|::))")
@@ -26,7 +25,7 @@ def check_digests(tree: Tree) -> Iterator[Finding]:
     for name in tree.ending(".cc", ".h"):
         if not _ROOMS.match(name):
             continue
-        text = _COMMENT.sub("", tree.text(name))
+        text = without_comments(tree.text(name))
         for pattern in (_LEFT, _RIGHT, _BYTES, _TEXTS):
             for match in pattern.finditer(text):
                 if name == _COMPARES_ITSELF and match.group(0) == "CRYPTO_memcmp(":

@@ -7,7 +7,7 @@ contract has one definition in server/*_service.cc, whose first statement is one
 import re
 from collections.abc import Iterator
 
-from tree import Finding, Tree
+from tree import Finding, Tree, line_of, without_comments
 
 _RPC = re.compile(r"^ *rpc (\w+)\s*\(", re.MULTILINE)
 # In a class, and out of it.
@@ -17,27 +17,17 @@ _CALL = r"\((?:[^;{}()]|\([^;{}()]*\))*\)"
 # Who calls, and his refusal, before anything else; or a function of the file that begins so.
 _ASKS = re.compile(
     r"\s*(?:"
-    rf"const GrpcEntry entry = (?:EnterCall|EnterCallAs|Enter){_CALL};\s*if \(!entry\.ok\(\)\) return entry\.status;"
-    rf"|if \(const GrpcEntry entry = (?:EnterCall|EnterCallAs|Enter){_CALL}; !entry\.ok\(\)\) \{{\s*return entry\.status;\s*\}}"
+    rf"const GrpcEntry entry = (?:EnterCall|EnterIngest|Enter){_CALL};\s*if \(!entry\.ok\(\)\) return entry\.status;"
+    rf"|if \(const GrpcEntry entry = (?:EnterCall|EnterIngest|Enter){_CALL}; !entry\.ok\(\)\) \{{\s*return entry\.status;\s*\}}"
     rf"|(?:const )?auto caller = CallerOf{_CALL};\s*if \(!caller\.ok\(\)\) return (?:new RefusingReactor\()?GrpcError\(caller\.status\(\)\)\)?;"
     rf"|return Answer{_CALL};)")
-# What those functions are: the first one refuses all where nobody is asked for a token.
+# What those functions are.
 _HELPERS = {
-    "Enter": re.compile(r"\bGrpcEntry Enter\([^;{}]*\)\s*const\s*\{(?:\s*if \(parts_\.loop == nullptr\) \{\s*return \{GrpcError\("
-                        r"[^;]*;\s*\})?\s*return EnterCall\("),
+    "Enter": re.compile(rf"\bGrpcEntry Enter\([^;{{}}]*\)\s*const\s*\{{\s*(?:return EnterCall\(|GrpcEntry entry = EnterCall{_CALL};\s*"
+                        r"if \(!entry\.ok\(\)(?: \|\| [^;{}()]*)?\) return entry;)"),
     "Answer": re.compile(r"\bgrpc::Status Answer\((?:[^;{}])*\)\s*\{\s*const GrpcEntry entry = EnterCall\([^;]*\);\s*"
                          r"if \(!entry\.ok\(\)\) return entry\.status;"),
 }
-_COMMENT = re.compile(r"//[^\n]*")
-
-
-def _line(text: str, at: int) -> int:
-    return text.count("\n", 0, at) + 1
-
-
-def _code(text: str) -> str:
-    """Without comments, of which each keeps its place."""
-    return _COMMENT.sub(lambda match: " " * len(match.group()), text)
 
 
 def _bodies(text: str) -> Iterator[tuple[str, int, int]]:
@@ -51,23 +41,23 @@ def _bodies(text: str) -> Iterator[tuple[str, int, int]]:
 def check_rpc_doors(tree: Tree) -> Iterator[Finding]:
     """Each method of the contract asks who calls in its first statement, and goes no further without an answer."""
     rpcs = {name: path for path in tree.ending(".proto") if path.startswith("proto/")
-            for name in _RPC.findall(_code(tree.text(path)))}
+            for name in _RPC.findall(without_comments(tree.text(path)))}
     begun: set[str] = set()
     for path in tree.files:
         if not path.startswith("server/") or not path.endswith(("_service.cc", "_service.h")):
             continue
-        text = _code(tree.text(path))
+        text = without_comments(tree.text(path))
         for name, at, body in _bodies(text):
             if name not in rpcs:
                 continue
             begun.add(name)
             if not (asks := _ASKS.match(text, body)):
-                yield Finding(path, _line(text, at), "rpc door",
+                yield Finding(path, line_of(text, at), "rpc door",
                               f"{name} does not begin by asking who calls: EnterCall, CallerOf or Answer, and its refusal")
                 continue
             for helper, begins in _HELPERS.items():
                 if re.search(rf"\b{helper}\(", asks.group()) and not begins.search(text):
-                    yield Finding(path, _line(text, at), "rpc door",
+                    yield Finding(path, line_of(text, at), "rpc door",
                                   f"{name} leaves the question to {helper}, which does not begin with EnterCall in this file")
     for name, path in sorted(rpcs.items()):
         if name not in begun:

@@ -7,7 +7,7 @@ doors of that: who calls libpq's functions that take SQL, who makes a SqlText of
 import re
 from collections.abc import Iterator
 
-from tree import Finding, Tree
+from tree import Finding, Tree, line_of
 
 _PRODUCT = ("server/", "storage/", "client/", "base/")
 # The one file that makes SQL of texts.
@@ -37,15 +37,11 @@ _GROWN = re.compile(
     r"|\b(?:Exec|ExecScript)\s*\(\s*(?!\w+\.sql\b)[\w.\->:]+(?:\([^()]*\))?\s*(?:\.c_str\(\)|\+)", re.IGNORECASE)
 
 
-def _line(text: str, at: int) -> int:
-    return text.count("\n", 0, at) + 1
-
-
 def _joined(tree: Tree, name: str) -> Iterator[Finding]:
     text = tree.text(name)
     for pattern in (_JOINED, _ADDED, _GROWN):
         for match in pattern.finditer(text):
-            yield Finding(name, _line(text, match.start()), "sql",
+            yield Finding(name, line_of(text, match.start()), "sql",
                           "a statement is put together of texts: name it, and bind its values ($1); where it is a "
                           "name of ours that goes in, it is a SqlText (storage/sql_text.h)")
 
@@ -55,7 +51,7 @@ def _sent(tree: Tree, name: str) -> Iterator[Finding]:
     for match in _SENDING.finditer(text):
         if name in _SENDERS and _SENT.match(text, match.end()):
             continue
-        yield Finding(name, _line(text, match.start()), "sql",
+        yield Finding(name, line_of(text, match.start()), "sql",
                       "SQL goes to libpq in PgConnection alone, as a literal or as the c_str() of a SqlText called sql")
 
 
@@ -74,5 +70,5 @@ def check_sql_texts(tree: Tree) -> Iterator[Finding]:
             if name in places:
                 continue
             for match in re.finditer(rf"\b{door}\b", tree.text(name)):
-                yield Finding(name, _line(tree.text(name), match.start()), "sql",
+                yield Finding(name, line_of(tree.text(name), match.start()), "sql",
                               f"{door} makes SQL of any text: it is named in {' and '.join(places)} alone")

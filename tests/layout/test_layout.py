@@ -11,6 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import check  # noqa: E402
 import floors  # noqa: E402
+import trial_doors  # noqa: E402
 
 # A small house in order. Each case changes one file of it.
 HOUSE = {
@@ -65,6 +66,9 @@ def rpc_house(begins: str, beside: str = "") -> dict[str, str | None]:
             "server/trial_service.cc": beside + "grpc::Status Trials::GetTrial(grpc::ServerContext* call, const A* request,\n"
             f"                              B* response) {{\n{begins or ASKS}  return grpc::Status::OK;\n}}\n"}
 
+
+# A line that makes a TrialId of a client's number, and may.
+KNOWN_TRIAL = "if (selector.trial_id != 0 && projects.is_all()) return TrialId{selector.trial_id};\n"
 
 # name of the row, what is changed in the house, the one (path, rule) that goes red
 RED = [
@@ -184,8 +188,54 @@ RED = [
     ("one that leaves it to a function that does not ask",
      rpc_house('  return Answer("GetTrial", call, *request, response);\n', "grpc::Status Answer(int call) {\n  Read();\n}\n"),
      ("server/trial_service.cc", "rpc door")),
+    ("one whose Enter refuses before it asks",
+     rpc_house(ASKS.replace("EnterCall(access_, ", "Enter("),
+               "GrpcEntry Enter(int call) const {\n  if (loop == nullptr) return {Refusal(), nullptr};\n  return EnterCall(access, call);\n}\n"),
+     ("server/trial_service.cc", "rpc door")),
     ("an rpc whose definition is elsewhere", {"proto/trial.proto": "service S {\n  rpc GetTrial(A) returns (B);\n}\n"},
      ("proto/trial.proto", "rpc door")),
+    ("a client's number that is called a trial", {"server/query_service.cc": "Follow(TrialId{request->trial_id()});\n"},
+     ("server/query_service.cc", "trial id")),
+    ("one behind an address",
+     {"server/query_service.cc": "Ask('\"', \"http://here\"); Follow(TrialId{request->trial_id()});\n"},
+     ("server/query_service.cc", "trial id")),
+    ("one by a constructor's form", {"server/query_service.cc": "Follow(TrialId(request->trial_id()));\n"},
+     ("server/query_service.cc", "trial id")),
+    ("one by a cast", {"server/query_service.cc": "Follow(static_cast<stepwell::TrialId>(ref.trial_id()));\n"},
+     ("server/query_service.cc", "trial id")),
+    ("one by C's", {"server/query_service.cc": "Follow((TrialId)ref.trial_id());\n"}, ("server/query_service.cc", "trial id")),
+    ("one by a cast of what it lies in", {"server/query_service.cc": "auto& id = reinterpret_cast<const TrialId&>(number);\n"},
+     ("server/query_service.cc", "trial id")),
+    ("a variable of one", {"server/query_service.cc": "const TrialId trial{\n    ref.trial_id()};\n"},
+     ("server/query_service.cc", "trial id")),
+    ("a member of one", {"server/query_service.cc": "Handler::Handler(long number) : trial_id_{number} {}\n"},
+     ("server/query_service.cc", "trial id")),
+    ("another name of the type", {"server/query_service.cc": "using Id = TrialId;\n"}, ("server/query_service.cc", "trial id")),
+    ("its type by a variable", {"server/query_service.cc": "trial_id = decltype(trial_id){number};\n"},
+     ("server/query_service.cc", "trial id")),
+    ("a row that the master reads", {"server/query_service.cc": "Follow(TrialId{rows.Int64(row, 0)});\n"},
+     ("server/query_service.cc", "trial id")),
+    ("a selector's number in storage",
+     {"storage/pg_store.cc": '#include "storage/pg_link.h"\nreturn TrialId{selector.trial_id};\n'}, ("storage/pg_store.cc", "trial id")),
+    ("an exception of another file",
+     {"storage/pg_store.cc": '#include "storage/pg_link.h"\n' + KNOWN_TRIAL}, ("storage/pg_store.cc", "trial id")),
+    ("an exception that is taken twice",
+     {"storage/pg_reader.cc": KNOWN_TRIAL + KNOWN_TRIAL}, ("storage/pg_reader.cc", "trial id")),
+    ("an exception whose filter is gone",
+     {"storage/pg_reader.cc": KNOWN_TRIAL + "if (selector.trial_id != 0) return TrialId{selector.trial_id};\n"},
+     ("storage/pg_reader.cc", "trial id")),
+    ("an exception that nobody needs", {"storage/pg_reader.cc": "\n"}, ("storage/pg_reader.cc", "trial id")),
+    ("a handler that asks of all projects", {"server/query_service.cc": "store.FindTrial(selector, kAllProjects, deadline);\n"},
+     ("server/query_service.cc", "all projects")),
+    ("one that spells it out", {"server/query_service.cc": "ProjectFilter filter = ProjectFilter::All::kProjects;\n"},
+     ("server/query_service.cc", "all projects")),
+    ("one without a name", {"server/query_service.cc": "store.FindTrial(selector, ProjectFilter::All{}, deadline);\n"},
+     ("server/query_service.cc", "all projects")),
+    ("one for nobody who calls", {"server/query_service.cc": "store.FindTrial(selector, ReadableProjects(nullptr), deadline);\n"},
+     ("server/query_service.cc", "all projects")),
+    ("who may once, and does twice", {"server/sweep_loop.cc": "SweepNow(target, kAllProjects);\nSweepNow(target, kAllProjects);\n"},
+     ("server/sweep_loop.cc", "all projects")),
+    ("who may, and does not", {"server/sweep_loop.cc": "\n"}, ("server/sweep_loop.cc", "all projects")),
     ("new top level", {"scripts/x.sh": "true\n"}, ("scripts", "top level")),
 ]
 
@@ -236,6 +286,17 @@ GREEN = [
     ("one that leaves it to a function that asks",
      rpc_house('  return Answer("GetTrial", call, *request, response);\n', f"grpc::Status Answer(int call) {{\n{ASKS}  Read();\n}}\n")),
     ("what is no method of the contract", {"server/trial_service.cc": "grpc::Status Trials::Failed(int code) {\n  Read();\n}\n"}),
+    ("trials of rows, and numbers of none",
+     {"storage/pg_store.cc": '#include "storage/pg_link.h"\nfound.trial_id = TrialId{result.Int64(row, kTrialId)};\n'
+                             "const TrialId id{rows.Int64(row, 0)};\nauto own = TrialId{found->Int64(0, 0)};\n"
+                             "read.place.trial_id = TrialId{in.Int64()};\n",
+      "storage/pg_reader.cc": "// TrialId{x} would be one\n" + KNOWN_TRIAL,
+      "server/query_service.cc": "TrialId trial_id{};\nif (trial_id == TrialId{} || trial_id == TrialId()) return;\n"
+                                 "void Forget(TrialId) override;\nTrialId trial_id() const { return trial_id_; }\n"
+                                 "std::function<void(TrialId)> forget_;\nauto size = sizeof(TrialId) * count;\n"
+                                 "if (has_trial_id) {\n}\n"}),
+    ("who may ask of all projects", {"server/sweep_loop.cc": "// kAllProjects, for\nSweepNow(target, kAllProjects);\n",
+                                     "server/query_service.cc": "store.FindTrial(selector, ReadableProjects(entry.caller), deadline);\n"}),
     ("excluded here, an executable there",
      {"base/CMakeLists.txt": "stepwell_library(b EXCLUDE main.cc)\nadd_executable(m main.cc)\n", "base/main.cc": "\n"}),
 ]
@@ -260,6 +321,12 @@ class LayoutTest(unittest.TestCase):
     def test_every_rule_has_a_red_case(self):
         rules_seen = {rule for _, _, (_, rule) in RED}
         self.assertEqual(len(check.RULES), len(rules_seen - {"foreign"}), rules_seen)
+
+    def test_exceptions_are_of_files_that_are_there(self):
+        root = pathlib.Path(__file__).parents[2]
+        for path in [path for path, _ in trial_doors.MAKES] + list(trial_doors.ALL_PROJECTS):
+            with self.subTest(path):
+                self.assertTrue((root / path).is_file())
 
     def test_exit_code_says_whether_a_rule_is_broken(self):
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):

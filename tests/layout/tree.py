@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 import pathlib
+import re
 import subprocess
 
 _NOT_OURS = {"build", "node_modules", ".git", "__pycache__", ".cache"}
@@ -22,6 +23,19 @@ class Finding:
         place = f"{self.path}:{self.line}" if self.line else self.path
         kind = "warning: " if self.warning else ""
         return f"{place}: {kind}{self.rule}: {self.text}"
+
+
+# A comment, behind what only looks like one within a literal.
+_COMMENT = re.compile(r"""'(?:\\.|[^'\\\n])'|"(?:\\.|[^"\\\n])*"|(//[^\n]*)""")
+
+
+def without_comments(text: str) -> str:
+    """C++ or a contract without `//` comments; all else keeps its place."""
+    return _COMMENT.sub(lambda match: " " * len(match.group()) if match.group(1) else match.group(), text)
+
+
+def line_of(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1
 
 
 class Tree:

@@ -1,6 +1,6 @@
 // The Connect protocol as its own clients speak it, unmodified: in a browser's way (fetch) and in Node's,
-// in both encodings: each code of the protocol's table, details, streams, deadlines, cancellation. Twice over fetch: with
-// the oldest release that is meant to work, and with the one that the page ships.
+// in both encodings: each code of the protocol's table, details, streams, deadlines, cancellation. Each twice: with
+// the oldest release that is meant to work, and over fetch with the one that the page ships, in Node with a newer one.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
@@ -14,6 +14,14 @@ const pagesModules = new URL("../../client/web/node_modules/@connectrpc/", impor
 const ofPage = (name) => import(new URL(`${name}/dist/esm/index.js`, pagesModules).href);
 const pagesVersion = JSON.parse(readFileSync(new URL("connect-web/package.json", pagesModules), "utf8")).version;
 const [pagesConnect, pagesWeb] = await Promise.all(["connect", "connect-web"].map(ofPage));
+
+/** As pagesModules: a folder of its own, for an alias would find the other release of connect. */
+const newerModules = new URL("newer/node_modules/@connectrpc/", import.meta.url);
+const ofNewer = (name) => import(new URL(`${name}/dist/esm/index.js`, newerModules).href);
+const { version: newerVersion, engines } = JSON.parse(readFileSync(new URL("connect-node/package.json", newerModules), "utf8"));
+/** Debian 12 has Node 18, which it is not meant for. */
+const runsNewer = Number(process.versions.node.split(".")[0]) >= Number(/^>=(\d+)$/.exec(engines.node)[1]);
+const [newerConnect, newerNode] = runsNewer ? await Promise.all(["connect", "connect-node"].map(ofNewer)) : [null, null];
 
 const contract = readContract();
 const service = contract.getService("stepwell.v1.QueryService");
@@ -32,8 +40,8 @@ const httpStatusOf = new Map([
 
 let stand;
 const transports = new Map();
-/** Of the transports that are the page's. */
-const pagesNames = new Set();
+/** Of the transports that are of another release: who makes their clients. */
+const clientMakers = new Map();
 
 before(async () => {
   stand = await startStand(process.env.CONNECT_STAND);
@@ -47,15 +55,21 @@ before(async () => {
       baseUrl, useBinaryFormat, httpVersion: "1.1", sendCompression: compressionGzip, compressMinBytes: 0,
     }));
     const pages = `the page's web ${pagesVersion}, ${form}`;
-    pagesNames.add(pages);
+    clientMakers.set(pages, pagesConnect.createClient);
     transports.set(pages, pagesWeb.createConnectTransport({ baseUrl, useBinaryFormat }));
+    if (!runsNewer) continue;
+    for (const [how, more] of [["", {}], [" with gzip", { sendCompression: newerNode.compressionGzip, compressMinBytes: 0 }]]) {
+      const newer = `node ${newerVersion}${how}, ${form}`;
+      clientMakers.set(newer, newerConnect.createClient);
+      transports.set(newer, newerNode.createConnectTransport({ baseUrl, useBinaryFormat, httpVersion: "1.1", ...more }));
+    }
   }
 });
 
 after(async () => assert.equal(await stand.stop(), 0));
 
 function clientOf(of, name) {
-  return (pagesNames.has(name) ? pagesConnect.createClient : createClient)(of, transports.get(name));
+  return (clientMakers.get(name) ?? createClient)(of, transports.get(name));
 }
 
 async function forEachClient(t, check) {
@@ -121,10 +135,11 @@ test("metadata that ends a call arrives, of calls that succeed and that fail", (
 
 test("the table has all codes", () => assert.equal(httpStatusOf.size, 16));
 
-test("the page's release is another one than the tests' own", () => {
-  const { version } = JSON.parse(readFileSync(new URL("node_modules/@connectrpc/connect-web/package.json", import.meta.url), "utf8"));
-  assert.equal(pagesNames.size, 2);
-  assert.notEqual(pagesVersion, version);
+test("the page's release, and the newer one for Node, are others than the tests' own", () => {
+  const versionOf = (name) => JSON.parse(readFileSync(new URL(`node_modules/@connectrpc/${name}/package.json`, import.meta.url), "utf8")).version;
+  assert.equal(clientMakers.size, runsNewer ? 6 : 2);
+  assert.notEqual(pagesVersion, versionOf("connect-web"));
+  assert.notEqual(newerVersion, versionOf("connect-node"));
 });
 
 test("a unary call is answered", (t) => forEachClient(t, async (client) => {

@@ -1,15 +1,17 @@
 // State and completeness as words with a sign: colour alone says nothing.
 import { TrialState, type Completeness } from "#gen/model_pb";
-import { h } from "./dom";
+import { h, hinted } from "./dom";
 import { completenessWords, stateHint, stateWord } from "./words";
 
-export function stateBadge(state: TrialState): HTMLElement {
+/** With a `key` its meaning is told to who comes by keys, too; without, it stands in a table, where each would be one stop more. */
+export function stateBadge(state: TrialState, key = ""): HTMLElement {
   const tone = state === TrialState.RUNNING ? "live" : state === TrialState.COMPLETED ? "good"
     : state === TrialState.FAILED ? "bad" : "warn";
   const sign = state === TrialState.RUNNING ? h("span", { class: "dot" })
     : state === TrialState.COMPLETED ? "✓" : state === TrialState.FAILED ? "✕" : "?";
-  return h("span", { class: "badge", "data-tone": tone, title: stateHint(state) },
-    h("span", { "aria-hidden": "true", class: state === TrialState.RUNNING ? "" : "sign" }, sign), stateWord(state));
+  const parts = [h("span", { "aria-hidden": "true", class: state === TrialState.RUNNING ? "" : "sign" }, sign), stateWord(state)];
+  const looks = { class: "badge", "data-tone": tone };
+  return key === "" ? h("span", { ...looks, title: stateHint(state) }, parts) : hinted(key, looks, stateHint(state), ...parts);
 }
 
 export function completenessBadge(held: Completeness, href: string): HTMLElement {

@@ -6,7 +6,7 @@ import { capHints, capText, parseCap, type CapKind } from "./core/cap_units";
 import { allTrials, isAllTrials, isSamePlace, placeAt, placeOf, placeText, type Owner, type Place } from "./core/cap_place";
 import { timeText } from "./core/time_text";
 import { plural, valueText } from "./core/units";
-import { bdi, fill, h, scroller } from "./dom";
+import { bdi, fill, h, keepFocus, scroller } from "./dom";
 import type { Failure } from "./failure";
 import { loop, type Loop, type Outcome } from "./loop";
 import { failureBox, loadingBox, stateBox } from "./state_box";
@@ -41,7 +41,7 @@ const ofTrial: ReadonlySet<CapField> = new Set(["profilingWindowSeconds", "trace
 const ownerNames: Readonly<Record<Owner, string>> = { all: "all trials", project: "the project", trial: "the trial (number or name)" };
 
 export class CapsPanel {
-  private readonly head = h("h2", {});
+  private readonly head = h("h2", { tabindex: -1 });
   private readonly pick = h("div", {});
   private readonly capsPlace = h("div", {}, loadingBox("the caps"));
   private readonly preview = h("div", { "aria-live": "polite" });
@@ -81,10 +81,17 @@ export class CapsPanel {
   private turn(place: Place): void {
     this.begin();
     this.place = place;
-    this.showPick();
-    fill(this.preview);
-    fill(this.capsPlace, loadingBox("the caps"));
+    this.keepFocus(() => {
+      this.showPick();
+      fill(this.preview);
+      fill(this.capsPlace, loadingBox("the caps"));
+    });
     this.loop.now();
+  }
+
+  /** While `change` puts something else into the panel: who was at what is gone is at its heading. */
+  private keepFocus(change: () => void): void {
+    keepFocus(this.element, change, () => this.head);
   }
 
   /** Whose caps are shown, and the form that chooses others'. */
@@ -100,23 +107,28 @@ export class CapsPanel {
     fill(this.pick, h("form", { class: "tools spaced", onsubmit: (event: SubmitEvent) => {
       event.preventDefault();
       if (owner.value !== "all" && name.value.trim() === "") name.focus();
-      else this.goTo({ owner: owner.value as Owner, name: owner.value === "all" ? "" : name.value.trim(), metricGroup: group.value.trim() });
+      else {
+        const typed = { owner: owner.value as Owner, name: owner.value === "all" ? "" : name.value.trim(), metricGroup: group.value.trim() };
+        // The form has no project: as long as the trial is the one that is shown, its is meant.
+        const isShown = typed.owner === place.owner && typed.name === place.name && place.project !== undefined;
+        this.goTo(isShown ? { ...typed, project: place.project } : typed);
+      }
     } },
     h("label", {}, "Of", owner), h("label", {}, "named", name),
-    h("label", {}, "metric group", group), h("button", { type: "submit" }, "Show its caps"),
-    !isAllTrials(place) && h("button", { type: "button", onclick: () => this.goTo(allTrials) }, "All trials")));
+    h("label", {}, "metric group", group), h("button", { type: "submit", "data-focus": "show-caps" }, "Show its caps"),
+    !isAllTrials(place) && h("button", { type: "button", "data-focus": "all-trials", onclick: () => this.goTo(allTrials) }, "All trials")));
   }
 
   private async lookCaps(signal: AbortSignal): Promise<Outcome> {
     const answer = await ask((options) => admin.getCaps({ place: placeOf(this.place) }, options), signal);
     if (!answer) return "fine";
     if (!answer.ok) return this.showCapsFailure(answer.failure);
-    this.showCaps(answer.value);
+    this.keepFocus(() => this.showCaps(answer.value));
     return "stop"; // a form that a person may be typing into
   }
 
   private showCapsFailure(failure: Failure): Outcome {
-    fill(this.capsPlace, failureBox(failure, () => this.loop.now()));
+    this.keepFocus(() => fill(this.capsPlace, failureBox(failure, () => this.loop.now())));
     return failure.passing ? "failed" : "stop";
   }
 
@@ -134,8 +146,8 @@ export class CapsPanel {
         scroller("Caps", h("table", { class: "cards" },
           h("thead", {}, h("tr", {}, ["Cap", "Holds", "Decided by", "Set here"].map((head) => h("th", { scope: "col" }, head)))),
           h("tbody", {}, rows))),
-        h("div", { class: "tools" }, h("button", { type: "submit", class: "primary" }, "Show what it would remove"),
-          h("button", { type: "button", onclick: () => (this.begin(), this.loop.now()) }, "Take back"))),
+        h("div", { class: "tools" }, h("button", { type: "submit", class: "primary", "data-focus": "preview" }, "Show what it would remove"),
+          h("button", { type: "button", "data-focus": "take-back", onclick: () => (this.begin(), this.loop.now()) }, "Take back"))),
       others.length > 0 && h("details", {}, h("summary", {}, `Set elsewhere (${others.length})`),
         h("ul", { class: "places" }, others.map((one) => h("li", {}, h("button", { type: "button", onclick: () => this.goTo(one.at) }, bdi(placeText(one.at))), ": ", caps.flatMap((cap) => {
           const value = one.caps?.[cap.field];
@@ -147,7 +159,7 @@ export class CapsPanel {
   private capRow(cap: CapWords, holds: EffectiveCap | undefined, set: Caps | undefined): HTMLElement {
     const value = set?.[cap.field];
     const id = `cap-${cap.field}`;
-    const input = h("input", { type: "text", id, value: value === undefined ? "" : capText(cap.kind, Number(value)), placeholder: "not set", "aria-describedby": `${id}-help`, autocomplete: "off", spellcheck: "false" });
+    const input = h("input", { type: "text", id, "data-focus": id, value: value === undefined ? "" : capText(cap.kind, Number(value)), placeholder: "not set", "aria-describedby": `${id}-help`, autocomplete: "off", spellcheck: "false" });
     this.fields.set(cap.field, input);
     return h("tr", {},
       h("td", { class: "name", "data-label": "Cap" }, h("label", { for: id }, cap.name), h("br"), h("span", { class: "muted", id: `${id}-help` }, `${cap.help} (${capHints[cap.kind]})`)),
@@ -194,16 +206,18 @@ export class CapsPanel {
       fill(this.preview, failureBox(answer.failure));
       return;
     }
-    this.showPreview(answer.value, () => void this.setCaps(place, wanted));
+    // Once they are set, who set them by keys is back in the first field that they changed.
+    const changed = caps.find((cap) => wanted.caps[cap.field] !== undefined || wanted.clear.includes(cap.wire));
+    this.showPreview(answer.value, `cap-${changed?.field ?? ""}`, () => void this.setCaps(place, wanted));
   }
 
-  private showPreview(answer: PreviewCapsResponse, set: () => void): void {
+  private showPreview(answer: PreviewCapsResponse, focus: string, set: () => void): void {
     const traces = answer.removals.reduce((sum, one) => sum + one.traceCount, 0n);
     const goes = `${plural(answer.sampleCount, "sample")} (${valueText(Number(answer.rawBytes), "bytes")}) and ${valueText(Number(answer.rollupBytes), "bytes")} of rollups`
       + (traces > 0n ? ` and ${answer.truncated ? "at least " : ""}${plural(traces, "trace")}` : "");
     fill(this.preview, stateBox("not enabled", answer.removals.length > 0 ? `It would remove ${goes}` : "It would remove nothing that is stored now",
       "Ages count for what is merged from then on; this shows what they would remove had they held before. The master sweeps once a minute; what is removed cannot be had back.",
-      h("button", { type: "button", class: "primary", onclick: set }, "Set these caps")),
+      h("button", { type: "button", class: "primary", "data-focus": focus, onclick: set }, "Set these caps")),
     answer.removals.length > 0 && h("ul", {}, answer.removals.slice(0, 50).map((one) =>
       h("li", {}, `trial ${one.trialId}, ${one.field.replace(/_/g, " ")}: ${one.traceCount > 0n
         ? `${plural(one.traceCount, "trace")} (${valueText(Number(one.traceBytes), "bytes")})` : plural(one.sampleCount, "sample")}, ${timeText(Number(one.firstTimeUs))} to ${timeText(Number(one.lastTimeUs))}`))));
@@ -213,7 +227,7 @@ export class CapsPanel {
     const answer = await ask((options) => admin.setCaps({ place: placeOf(place), caps: wanted.caps, clear: wanted.clear }, options), this.ofPlace.signal);
     if (!answer) return;
     if (!answer.ok) {
-      fill(this.preview, failureBox(answer.failure));
+      this.keepFocus(() => fill(this.preview, failureBox(answer.failure)));
       return;
     }
     this.loop.now();

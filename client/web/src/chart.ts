@@ -228,7 +228,7 @@ export class Chart {
         y: data.stacked ? { range: [0, 1] } : { range: () => yRange(this.extent, data.unit) },
       },
       axes: [
-        { ...axisStyle, size: 34, space: (_, __, min, max) => tickSpace(data.axis, max - min), values: (_, ticks, __, ___, step) => this.axisTexts(ticks, step) },
+        { ...axisStyle, size: 34, space: (_, __, min, max, width) => tickSpace(data.axis, max - min, data.axisName === undefined ? width : Infinity), values: (_, ticks, __, ___, step) => this.axisTexts(ticks, step) },
         { ...axisStyle, size: (_, shown) => sideWidth(shown), space: this.options.height < 160 ? 18 : 30, values: (_, ticks) => texts(ticks), ...(unit.startsWith("bytes") ? { incrs: byteSteps } : {}) },
       ],
       series,

@@ -78,6 +78,17 @@ export function hinted(key: string, attributes: Attributes, hint: string, ...par
   return h("span", { ...attributes, "data-focus": key, "data-hinted": "", tabindex: 0 }, parts, h("span", { class: "hint" }, hint));
 }
 
+/** Runs `change`, which may take away within `place` what has the focus: whoever was there has it where the same key is
+ *  now, else at `otherwise`. Keys begin from the focus, and with none at the top of the page. */
+export function keepFocus(place: HTMLElement, change: () => void, otherwise: () => HTMLElement | null | undefined): void {
+  const before = document.activeElement;
+  const key = place.contains(before) ? before?.getAttribute("data-focus") ?? "" : null;
+  change();
+  if (key === null || place.contains(document.activeElement)) return;
+  const same = key === "" ? null : place.querySelector<HTMLElement>(`[data-focus="${CSS.escape(key)}"]:not(:disabled)`);
+  (same ?? otherwise())?.focus();
+}
+
 /** As bdi, of scopes and metrics: lines are broken behind "/" and "_" rather than within a word. */
 export function named(text: string): HTMLElement {
   return h("bdi", {}, text.split(/(?<=[/_])(?![/_])/).flatMap((part, at) => (at === 0 ? [part] : [h("wbr"), part])));

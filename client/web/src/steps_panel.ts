@@ -76,7 +76,7 @@ export class StepsPanel {
     const head = (text: string, number: boolean): HTMLElement => h("th", { scope: "col", class: number ? "number" : "" }, text);
     return scroller("Steps", h("table", {}, h("caption", { class: "visually-hidden" }, "Steps, each with the shares of the classes"),
       h("thead", {}, h("tr", {}, head("Step", false), head("Length", true), table.classes.map((one) => head(one.name, true)))),
-      h("tbody", {}, table.steps.map((step) => h("tr", {}, h("td", { class: "nowrap" }, step.name === "" ? "–" : bdi(printable(step.name))),
+      h("tbody", {}, table.steps.map((step) => h("tr", {}, h("td", { class: "name" }, step.name === "" ? "–" : bdi(printable(step.name))),
         h("td", { class: "number" }, step.lengthText), step.shareTexts.map((share) => h("td", { class: "number" }, share)))))));
   }
 }

@@ -26,8 +26,14 @@ export function stateHint(state: TrialState): string {
   }
 }
 
+const states: readonly TrialState[] = [TrialState.RUNNING, TrialState.COMPLETED, TrialState.FAILED, TrialState.LOST];
+
+/** What each means, a line each. */
+export function stateHints(): string {
+  return states.map((state) => `${stateWord(state)}: ${stateHint(state)}`).join("\n");
+}
+
 export function stateOf(word: string): TrialState {
-  const states = [TrialState.RUNNING, TrialState.COMPLETED, TrialState.FAILED, TrialState.LOST];
   return states.find((state) => stateWord(state) === word) ?? TrialState.UNSPECIFIED;
 }
 

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aligned, extentOf, usualDistance } from "../src/core/align";
-import { endSpace, sideWidth, timeTick, yRange } from "../src/core/chart_axes";
+import { endSpace, sideWidth, tickSpace, timeTick, yRange } from "../src/core/chart_axes";
 import { drawInSlices, type Drawing, type Pace } from "../src/core/drawing";
 import { bandAt, gapBands, gapCauses, gapsWithoutPlace, sideBands, type KnownGap } from "../src/core/gap_bands";
 import { contrast, heatColor, lineLook } from "../src/core/palette";
@@ -241,4 +241,12 @@ test("an axis is divided and written as its range needs", () => {
   assert.ok(sideWidth(["18.875 GiB/s"]) > sideWidth(["1"]) && sideWidth(null) === sideWidth(["1"]));
   // Half of "21:04:05" and of "21:04:05.123", of 12 px: more than 24 and 36.
   assert.ok(endSpace("time", 60) > 24 && endSpace("time", 5) > 36 && endSpace("batch", 5) > 24);
+});
+
+test("ticks of whole minutes stand nearer to each other than those that tell seconds", () => {
+  const rows: [string, Parameters<typeof tickSpace>, number][] = [
+    ["three minutes on a phone", ["time", 180, 208], 52], ["three minutes at a desk", ["time", 180, 800], 76], ["milliseconds", ["time", 5, 800], 104],
+    ["since a start", ["time", 7200, Infinity], 76], ["batches", ["batch", 360, 208], 60],
+  ];
+  for (const [name, asked, space] of rows) assert.equal(tickSpace(...asked), space, name);
 });

@@ -106,15 +106,18 @@ test("places of caps are named as the master has them, and back", () => {
   const rows: [Place, string][] = [
     [{ owner: "all", name: "", metricGroup: "" }, "all trials"], [{ owner: "all", name: "", metricGroup: "gpu" }, "all trials, group gpu"],
     [{ owner: "project", name: "vision", metricGroup: "" }, "project vision"], [{ owner: "trial", name: "7", metricGroup: "cpu" }, "trial 7, group cpu"],
-    [{ owner: "trial", name: "resnet", metricGroup: "" }, "trial resnet"],
+    [{ owner: "trial", name: "resnet", project: "default", metricGroup: "" }, "trial resnet"],
+    [{ owner: "trial", name: "resnet", project: "vision", metricGroup: "gpu" }, "trial resnet of project vision, group gpu"],
+    [{ owner: "trial", name: "7", project: "vision", metricGroup: "" }, "trial 7 of project vision"],
   ];
   for (const [place, text] of rows) {
     assert.equal(placeText(place), text);
     const wire = placeOf(place);
-    const owner = wire.owner?.case === "trial" ? { case: "trial" as const, value: { trialId: 0n, externalId: "", ...wire.owner.value } } : wire.owner ?? { case: undefined };
+    const owner = wire.owner?.case === "trial" ? { case: "trial" as const, value: { trialId: 0n, project: "", externalId: "", ...wire.owner.value } } : wire.owner ?? { case: undefined };
     assert.deepEqual(placeAt({ metricGroup: wire.metricGroup, owner }), place, text);
   }
   assert.deepEqual(placeOf({ owner: "trial", name: "7", metricGroup: "" }).owner, { case: "trial", value: { trialId: 7n } });
+  assert.deepEqual(placeOf({ owner: "trial", name: "resnet", metricGroup: "" }).owner, { case: "trial", value: { externalId: "resnet" } });
 });
 
 test("a unit that anybody chose turns no text around", () => {

@@ -23,6 +23,7 @@ test("a link restores the view", () => {
     adminView,
     { page: "admin", place: { owner: "project", name: "vision & co", metricGroup: "" } },
     { page: "admin", place: { owner: "trial", name: "1000000001", metricGroup: "gpu" } },
+    { page: "admin", place: { owner: "trial", name: "7", project: "vision", metricGroup: "gpu" } },
     { page: "admin", place: { owner: "all", name: "", metricGroup: "cpu" } },
     { page: "missing", address: "/nonsense?a=b#c" },
   ];

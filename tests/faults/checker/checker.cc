@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -123,20 +124,63 @@ class Comparison {
     ++untimed.stretches.back().count;
   }
 
-  // A gap that counts its samples covers no more than it counts.
+  // A gap that counts its samples covers no more than it counts. Where several cover a sample (a gap of all
+  // groups, and one of its own), each sample is told by one of them if there is any way to share them out.
   bool Declared(const LoggedSample& logged) {
+    const Covering covering = CoveringOf(logged);
+    auto teller = std::find_if(covering.begin(), covering.end(),
+                               [&](std::size_t gap) { return HasRoom(gap); });
+    if (teller == covering.end()) {
+      std::set<std::size_t> tried;
+      teller = std::find_if(covering.begin(), covering.end(),
+                            [&](std::size_t gap) { return MakeRoom(gap, tried); });
+    }
+    if (teller == covering.end()) return false;
+    ++used_[*teller];
+    if (IsUntimed(*teller)) {
+      AddUntimed(logged);
+    } else {
+      ++told_[*teller][covering];
+    }
+    return true;
+  }
+
+  // Gaps that a sample may be told by, ascending.
+  using Covering = std::vector<std::size_t>;
+  Covering CoveringOf(const LoggedSample& logged) const {
     const std::string group = logged.series.substr(0, logged.series.find('/'));
     const std::int64_t slack = logged.time_is_exact ? kDropUs : kAboutUs;
+    Covering covering;
     for (std::size_t i = 0; i < gaps_.size(); ++i) {
       const StoredGap& gap = gaps_[i];
       if (gap.rank && *gap.rank != logged.rank) continue;
       if (!gap.metric_group.empty() && gap.metric_group != group) continue;
-      if (gap.sample_count > 0 && used_[i] >= gap.sample_count) continue;
       if (gap.first_time_us != 0 && logged.time_us < gap.first_time_us - slack) continue;
       if (gap.last_time_us != 0 && logged.time_us > gap.last_time_us + slack) continue;
-      ++used_[i];
-      if (gap.first_time_us == 0 && gap.last_time_us == 0) AddUntimed(logged);
-      return true;
+      covering.push_back(i);
+    }
+    return covering;
+  }
+  bool IsUntimed(std::size_t gap) const {
+    return gaps_[gap].first_time_us == 0 && gaps_[gap].last_time_us == 0;
+  }
+  bool HasRoom(std::size_t gap) const {
+    return gaps_[gap].sample_count == 0 || used_[gap] < gaps_[gap].sample_count;
+  }
+  // One of the samples that `gap` tells is told by another one that covers it, which may have to make room in turn.
+  bool MakeRoom(std::size_t gap, std::set<std::size_t>& tried) {
+    if (!tried.insert(gap).second) return false;
+    for (auto& [covering, count] : told_[gap]) {
+      if (count == 0) continue;
+      for (const std::size_t other : covering) {
+        if (other == gap || IsUntimed(other)) continue;
+        if (!HasRoom(other) && !MakeRoom(other, tried)) continue;
+        --count;
+        --used_[gap];
+        ++told_[other][covering];
+        ++used_[other];
+        return true;
+      }
     }
     return false;
   }
@@ -149,6 +193,8 @@ class Comparison {
   const std::vector<StoredGap> gaps_;
   const Demand demand_;
   std::vector<std::int64_t> used_;
+  // How many samples each gap tells, by all that cover them.
+  std::map<std::size_t, std::map<Covering, std::int64_t>> told_;
   std::map<std::pair<std::string, int>, Untimed> untimed_;
   Verdict verdict_;
 };

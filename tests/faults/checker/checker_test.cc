@@ -125,6 +125,30 @@ const Row kRows[] = {
        h.gaps.push_back({0, "", 1, kStartUs, kStartUs + 50'000});
      },
      &Verdict::missing_count, 1},
+    {"a gap of all groups, and one of the group that was looked at first",
+     [](History& h) {
+       DropStored(h, 32);
+       DropStored(h, 30);
+       h.gaps.push_back({0, "", 1, kStartUs, kStartUs + 50'000});
+       h.gaps.push_back({0, "faults", 1, kStartUs, kStartUs + 50'000});
+     },
+     nullptr, 0},
+    {"a gap of all groups, and one of another group",
+     [](History& h) {
+       DropStored(h, 33);
+       DropStored(h, 30);
+       h.gaps.push_back({0, "", 1, kStartUs, kStartUs + 50'000});
+       h.gaps.push_back({0, "timing", 1, kStartUs, kStartUs + 50'000});
+     },
+     &Verdict::missing_count, 1},
+    {"three gaps that make room one after the other",
+     [](History& h) {
+       for (const std::size_t index : {75, 2, 0}) DropStored(h, index);
+       h.gaps.push_back({0, "", 1, kStartUs, kStartUs});
+       h.gaps.push_back({0, "faults", 1, kStartUs, kStartUs + 5'000});
+       h.gaps.push_back({0, "faults", 1, kStartUs + 40'000, kStartUs + 50'000});
+     },
+     nullptr, 0},
     {"a gap without times and one stretch",
      [](History& h) {
        h.stored.erase(h.stored.begin() + 30, h.stored.begin() + 60);

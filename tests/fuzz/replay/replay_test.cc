@@ -14,6 +14,7 @@
 #include "tests/fuzz/hostile_json.h"
 #include "tests/fuzz/hostile_kernel.h"
 #include "tests/fuzz/hostile_notes.h"
+#include "tests/fuzz/hostile_request.h"
 #include "tests/fuzz/hostile_ring.h"
 #include "tests/fuzz/hostile_spool.h"
 #include "tests/fuzz/hostile_words.h"
@@ -40,6 +41,7 @@ const Row kRows[] = {
     {"chrome", testing::ReadHostileChrome, 20, 5000},
     {"callers", testing::ReadHostileCallers, 20, 5000},
     {"notes", testing::ReadHostileNotes, 12, 500},
+    {"request", testing::ReadHostileRequest, 16, 2000},
 };
 
 std::uint64_t Seed() {

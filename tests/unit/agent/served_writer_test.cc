@@ -352,6 +352,39 @@ TEST_F(ServedWriterTest, ACopyThatFindsNoRoomIsTriedAgainNowAndThen) {
   EXPECT_EQ(Values(), Numbers(1, kFrames));
 }
 
+// Whose files they are may make any names: one spool must not be opened twice, nor a number be the
+// last there is.
+TEST_F(ServedWriterTest, FoldersThatNoAgentNamesSoAreNoSpools) {
+  first_writer_ = "nobody";
+  {
+    auto served = Open();
+    Seal(*served, 1, 2);
+  }
+  for (const char* name : {"00", "+0", " 0", "4294967295", "x"}) {
+    ASSERT_TRUE(fs::create_directory(path_ + "/spool/" + name));
+  }
+  auto served = Open();
+  sender_.OnConnected();
+  Talk();
+  EXPECT_EQ(Values(), Numbers(1, 2));
+  for (const pb::Chunk& chunk : chunks_) EXPECT_EQ(chunk.writer(), identity_.writer.ToBytes());
+}
+
+TEST_F(ServedWriterTest, AgentRule03_BehindTheLastNumberNoOtherSpoolBegins) {
+  {
+    auto served = Open();
+    Seal(*served, 1, kFrames);
+  }
+  fs::rename(path_ + "/spool/0", path_ + "/spool/4294967294");
+  auto served = Open();
+  sender_.OnConnected();
+  Talk();
+  clock_.Advance(absl::Minutes(1));
+  served->Tend();
+  EXPECT_FALSE(fs::exists(path_ + "/spool/4294967295")) << "no start would find it";
+  EXPECT_TRUE(fs::exists(path_ + "/spool/4294967294"));
+}
+
 // Not a test of its own: what the test below starts, to be killed.
 TEST_F(ServedWriterTest, AgentThatRetiresAWriterAndDies) {
   const char* directory = getenv(kChildVariable);

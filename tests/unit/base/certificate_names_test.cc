@@ -77,5 +77,13 @@ TEST(CertificateNamesTest, AreThoseOfTheFirstCertificateAndNoStrangeOnes) {
   EXPECT_THAT(CertificateNames(""), IsEmpty());
 }
 
+TEST(CertificateNamesTest, TheEndIsThatOfTheFirstCertificate) {
+  const TlsAuthority ca = MakeCa();
+  const absl::Time until = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now()) + 3600);
+  const TlsPair own = *ca.Sign({TlsSide::kClient, "a", {"a.lab"}, absl::Now(), until});
+  EXPECT_EQ(CertificateEnd(own.cert_pem + ca.own().cert_pem), absl::ToUnixMicros(until));
+  EXPECT_EQ(CertificateEnd("no certificate"), 1);
+}
+
 }  // namespace
 }  // namespace stepwell

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 
 namespace stepwell::cli {
 namespace {
@@ -64,6 +65,20 @@ TEST(TopLineTest, DrawsSparklines) {
   EXPECT_EQ(SparkText({0, NAN, 8}, 0, 8, 3, Charset::kUtf8), "▁ █") << "nothing is no zero";
   EXPECT_EQ(SparkText({-5, 99}, 0, 8, 2, Charset::kUtf8), "▁█") << "held between the bounds";
   EXPECT_EQ(SparkText(rise, 0, 8, 0, Charset::kUtf8), "");
+}
+
+TEST(TopLineTest, DrawsSparklinesOfWhatIsFartherApartThanANumberHolds) {
+  constexpr double kMost = std::numeric_limits<double>::max();
+  EXPECT_EQ(SparkText({-kMost, 0, kMost}, -kMost, kMost, 3, Charset::kUtf8), "▁▅█");
+  EXPECT_EQ(SparkText({kMost, kMost}, 0, INFINITY, 1, Charset::kUtf8), "▁")
+      << "their mean overflows";
+}
+
+TEST(TopLineTest, ShowsNoBytesThatAreNoCharacter) {
+  // A longer form than it needs, half of a pair, beyond the last.
+  EXPECT_EQ(FitText("\xe0\x9f\xbf", 9, Charset::kUtf8), "???");
+  EXPECT_EQ(FitText("\xed\xa0\x80", 9, Charset::kUtf8), "???");
+  EXPECT_EQ(FitText("\xf4\x90\x80\x80", 9, Charset::kUtf8), "????");
 }
 
 TEST(TopLineTest, IsNeverWiderThanTheScreen) {

@@ -162,6 +162,18 @@ TEST(TopViewTest, NoLineIsWiderThanTheScreenWhateverItShows) {
   }
 }
 
+// A time in nanoseconds, or a loss that overflowed.
+TEST(TopViewTest, LargeNumbersHaveSparklinesToo) {
+  TopData data = Data();
+  for (const auto& history :
+       {std::vector<double>(9, 1.7e18), std::vector<double>{-1.7e308, 0, 1.7e308}}) {
+    data.metrics.back().history = history;
+    TopLook look;
+    look.columns = 120;
+    EXPECT_NE(Frame(data, look).find("learning_rate"), std::string::npos);
+  }
+}
+
 TEST(TopViewTest, ShowsAWindowThatMovesOverWhatDoesNotFit) {
   const TopLook look;
   std::vector<std::string> all;

@@ -5,9 +5,15 @@
 #include <unistd.h>
 
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "server/grants.h"
+#include "server/ingest_answers.h"
+#include "server/rate_refusal.h"
 #include "server/token_text.h"
 #include "stepwell/v1/admin.pb.h"
 #include "stepwell/v1/query.pb.h"
@@ -270,6 +276,37 @@ TEST_F(AccessControlTest, ADatabaseThatDoesNotAnswerOpensNothing) {
             absl::StatusCode::kUnavailable);
   EXPECT_EQ(Code({"read:vision"}, Named<v1::GetTrialRequest>("vision", "run")), kOk)
       << "nothing to ask";
+}
+
+TEST_F(AccessControlTest, OneTokensLookUpsLeaveHalfOfTheTurnsToOthers) {
+  absl::Notification answers;
+  store_.before_place_read = [&] { answers.WaitForNotificationWithTimeout(absl::Seconds(30)); };
+  const Caller greedy = With({"read:vision"});
+  const auto ask = [&](const Caller& caller) {
+    return access_.Check(caller, Numbered<v1::GetTrialRequest>(1234));
+  };
+  std::vector<std::thread> asking;
+  for (int i = 0; i < 4; ++i)
+    asking.emplace_back([&] { EXPECT_EQ(ask(greedy).code(), kNotFound); });
+  while (store_.place_reads < 4) absl::SleepFor(absl::Milliseconds(1));
+  const absl::Status refused = ask(greedy);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("limit 8, of one token 4"));
+  EXPECT_EQ(refused.GetPayload("stepwell/reason"), absl::Cord("LOOK_UPS_UNDER_WAY"));
+  EXPECT_EQ(RetryDelayOf(refused), absl::Seconds(1));
+  const Complaint of_writer = TokenComplaint(refused);
+  EXPECT_EQ(of_writer.code, absl::StatusCode::kUnavailable) << "its agent comes again";
+  EXPECT_EQ(of_writer.reason, "TOKEN_NOT_LOOKED_UP") << "and has used up nothing";
+  const auto other = std::make_shared<TokenHolder>();
+  other->id = "ba9876543210";
+  other->grants = *Grants::Parse({"read:vision"});
+  std::thread another([&] { EXPECT_EQ(ask(other).code(), kNotFound); });
+  for (int i = 0; i < 5000 && store_.place_reads < 5; ++i) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(store_.place_reads, 5) << "another token's has its turn";
+  answers.Notify();
+  for (std::thread& each : asking) each.join();
+  another.join();
+  EXPECT_EQ(ask(greedy).code(), kNotFound);
 }
 
 TEST_F(AccessControlTest, WhereNobodyIsAskedAllIsAllowedAndNothingIsLookedUp) {

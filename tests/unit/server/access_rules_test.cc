@@ -25,6 +25,7 @@ TEST(AccessRulesTest, EachMethodThereIsHasARule) {
     const AccessRule* rule = FindRule(*method->input_type());
     ASSERT_NE(rule, nullptr) << method->full_name() << " has no rule: nobody may call it";
     EXPECT_EQ(rule->method, method->full_name()) << "two methods share a request";
+    EXPECT_EQ(FindRuleOfPath("/" + method->service()->full_name() + "/" + method->name()), rule);
     seen.insert(method->full_name());
   }
   for (const AccessRule& rule : AccessRules()) EXPECT_EQ(seen.count(std::string(rule.method)), 1u);
@@ -33,6 +34,14 @@ TEST(AccessRulesTest, EachMethodThereIsHasARule) {
 TEST(AccessRulesTest, WhatIsNoRequestHasNone) {
   EXPECT_EQ(FindRule(*v1::Trial::descriptor()), nullptr);
   EXPECT_EQ(FindRule(*v1::GetTrialResponse::descriptor()), nullptr);
+  for (const char* path :
+       {"", "/", "//", "GetTrial", "/GetTrial", "stepwell.v1.QueryService/GetTrial",
+        "/stepwell.v1.QueryService.GetTrial", "/stepwell.v1.QueryService/", "/stepwell.v1/GetTrial",
+        "/stepwell.v1/QueryService/GetTrial", "/stepwell.v1.QueryService/GetTrials",
+        "/stepwell.v1.QueryService/getTrial", "/stepwell.v1.QueryServic/eGetTrial",
+        "/grpc.health.v1.Health/Check"}) {
+    EXPECT_EQ(FindRuleOfPath(path), nullptr) << path;
+  }
 }
 
 // The types, and the names of numbers of trials, in the messages of a message's fields, at any depth.

@@ -3,8 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "storage/pg_error.h"
@@ -34,6 +38,8 @@ TEST(GrpcErrorTest, WhatFailedInTheMasterIsTheLogsToTell) {
       PgError("", "connection to server on socket \"/srv/secret/.s.PGSQL.5432\" failed: x"),
       PgError("53100", "could not extend file \"base/5/secret\": No space left on device"),
       CommitUnknown("server closed /srv/secret"),
+      ComeAgainIfUnknown(CommitUnknown("server closed /srv/secret, too")),
+      ComeAgainBecause("a kept one is of no use: ", PgError("26000", "no statement \"secret\"")),
       absl::InternalError("/srv/secret: select 1"),
       absl::DataLossError("journal: secret"),
   };
@@ -45,13 +51,30 @@ TEST(GrpcErrorTest, WhatFailedInTheMasterIsTheLogsToTell) {
     EXPECT_EQ(static_cast<int>(told.error_code()), static_cast<int>(failure.code()));
     EXPECT_EQ(told.error_message().find("secret"), std::string::npos) << told.error_message();
     EXPECT_EQ(told.error_details().find("secret"), std::string::npos);
-    if (absl::IsUnavailable(failure)) continue;
     const auto info = Find<google::rpc::ErrorInfo>(told);
     ASSERT_TRUE(info.has_value() && info->metadata().contains("request_id"));
     const std::string& id = info->metadata().at("request_id");
     EXPECT_NE(told.error_message().find(id), std::string::npos) << told.error_message();
     EXPECT_NE(logged.find(id), std::string::npos) << logged;
     EXPECT_NE(logged.find("secret"), std::string::npos) << logged;
+  }
+}
+
+// A database that is away is told to each that asks.
+TEST(GrpcErrorTest, WhatIsToldToManyIsLoggedOnceASecondUnderOneId) {
+  const absl::Status away = PgError("", "connection to server failed: of this test");
+  ::testing::internal::CaptureStderr();
+  std::set<std::string> told;
+  const absl::Time begin = absl::Now();
+  for (int i = 0; i < 1000; ++i) told.insert(GrpcError(away).error_message());
+  const auto seconds = static_cast<std::size_t>(absl::ToInt64Seconds(absl::Now() - begin));
+  const std::string logged = ::testing::internal::GetCapturedStderr();
+  EXPECT_LE(told.size(), seconds + 1);
+  const std::vector<std::string> parts = absl::StrSplit(logged, "call_failed");
+  EXPECT_EQ(parts.size() - 1, told.size()) << logged;
+  for (const std::string& words : told) {
+    const std::size_t at = words.find("request ") + 8;
+    EXPECT_NE(logged.find(words.substr(at, 13)), std::string::npos) << words;
   }
 }
 

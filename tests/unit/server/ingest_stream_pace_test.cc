@@ -216,6 +216,35 @@ TEST_F(TwoTokensTest, AWriterWhoseTokenIsUsedUpHoldsNobody) {
   ExpectTaken(theirs_, 1);
 }
 
+// By the clock that stands still: what is owed, to the millisecond.
+TEST_F(TwoTokensTest, AWriterIsToldHowLongItsTokenOwes) {
+  const struct {
+    const char* name;
+    RateKind kind;
+    double seconds;  // that are owed
+    pb::StreamChunksRequest message;
+  } rows[] = {
+      {"samples", RateKind::kIngestSamples, 20, Send(theirs_, 1)},
+      {"bytes", RateKind::kIngestBytes, 0.25, Send(theirs_, 1)},
+      {"opens", RateKind::kOpens, 45, OpenOfUser(Uuid::Random())},
+      {"credentials", RateKind::kOpens, 3, Show(theirs_, users_.text)},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    BeginUsers();
+    Refill();
+    limits_.Spend(
+        row.kind, {"", guard_->IdentifyToken(users_.text)->get()},
+        (10 + row.seconds) * RateLimits::Options().per_second[static_cast<std::size_t>(row.kind)]);
+    Handle(row.message);
+    const auto answers = Answers(*stream_);
+    ASSERT_EQ(answers.size(), 1U);
+    EXPECT_EQ(answers[0].refused().reason(), "RATE_LIMIT");
+    EXPECT_NEAR(static_cast<double>(answers[0].refused().retry_delay_ms()), 1000 * row.seconds, 2);
+    Refill();
+  }
+}
+
 TEST_F(TwoTokensTest, AWriterThatOpensWithATokenThatIsUsedUpComesLater) {
   UseUpOf(users_, RateKind::kOpens);
   Handle(OpenOfUser(theirs_));
@@ -262,6 +291,49 @@ TEST_F(TwoTokensTest, ACredentialBeyondTheLimitIsRefusedAndItsSessionGoesOn) {
   Handle(Show(theirs_, users_.text));
   EXPECT_TRUE(Answers(*stream_).empty());
   ExpectTaken(theirs_, 2);
+}
+
+// No client of ours sends that: whoever does is not freed of his own debts by another's writer on his stream. But what was
+// under way as a writer was refused, whose client could not know, costs nothing, up to what a credit is.
+TEST_F(TwoTokensTest, WhatNoSessionPaysForHoldsItsStreamAndWhatWasUnderWayDoesNot) {
+  BeginUsers();
+  UseUpOf(users_, RateKind::kIngestBytes);
+  Handle(Send(theirs_, 1));
+  ExpectRefusedForItsRate(theirs_, users_, true);
+  UseUpOf(agents_, RateKind::kIngestBytes);
+  pb::StreamChunksRequest large = Send(theirs_, 2);
+  large.mutable_chunk()->set_body(std::string(9 << 20, 'x'));
+  Handle(large);
+  ExpectRefusedForItsRate(theirs_, users_, true);
+  const struct {
+    const char* name;
+    Uuid writer;
+    const char* reason;
+  } rows[] = {{"more than was under way", theirs_, "RATE_LIMIT"},
+              {"a writer that was never open", Uuid::Random(), "NOT_OPEN"}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    UseUpOf(agents_, RateKind::kIngestBytes);
+    const auto slowed = [&] {
+      return limits_.counts().slowed_seconds[static_cast<std::size_t>(RateKind::kIngestBytes)];
+    };
+    const double before = slowed();
+    absl::Notification handled;
+    std::thread reader([&] {
+      stream_->Handle(Send(row.writer, 3));
+      handled.Notify();
+    });
+    for (int i = 0; i < 500 && slowed() == before; ++i) absl::SleepFor(absl::Milliseconds(10));
+    EXPECT_GT(slowed(), before);
+    Refill();
+    EXPECT_TRUE(handled.WaitForNotificationWithTimeout(absl::Seconds(5))) << "it is held on";
+    if (!handled.HasBeenNotified()) stream_->End(absl::CancelledError("the test is over"));
+    reader.join();
+    const auto answers = Answers(*stream_);
+    ASSERT_EQ(answers.size(), 1U);
+    EXPECT_EQ(answers[0].refused().reason(), row.reason);
+  }
+  ExpectTaken(writer_, 1);
 }
 
 TEST_F(TwoTokensTest, TheStreamsOwnTokenHoldsNoWriterOfAnother) {

@@ -74,6 +74,27 @@ TEST_F(IngestStreamRefusedTest, ATokenThatEndsWhileItsWriterOpensEndsWithIt) {
   stream->Finish();
 }
 
+// Between its session and its claim.
+TEST_F(IngestStreamRefusedTest, OneThatIsRefusedWhileItOpensIsInNoRegistry) {
+  IngestContext context = context_;
+  std::shared_ptr<IngestStream> stream;
+  bool is_taken_back = false;
+  context.window_over = [&](TrialId trial_id) {
+    if (!is_taken_back) stream->RefuseTrial(trial_id, kArchived);
+    return false;
+  };
+  stream = *IngestStream::Create(context, [] {});
+  stream->Handle(Open(writer_));
+  EXPECT_EQ(registry_.open_count(), 0U);
+  const auto answers = Answers(*stream);
+  ASSERT_GE(answers.size(), 2U);
+  EXPECT_EQ(answers.back().refused().reason(), "TRIAL_ARCHIVED") << "behind what opened it";
+  is_taken_back = true;
+  Begin(*stream, writer_);
+  EXPECT_EQ(registry_.open_count(), 1U);
+  stream->Finish();
+}
+
 // No access control stands before the store here: it finds by itself that the trial is none of the token's.
 TEST_F(IngestStreamRefusedTest, TheStoreIsToldToWhichTrialsTheTokenMayAdd) {
   const auto caller = std::make_shared<TokenHolder>();

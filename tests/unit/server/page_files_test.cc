@@ -112,5 +112,14 @@ TEST_F(PageFilesTest, TheBuiltInPageNamesItsOwnFilesAlone) {
   EXPECT_TRUE(has_page);
 }
 
+// client/web/build.mjs refuses to build a larger one; this holds without npm.
+TEST_F(PageFilesTest, TheBuiltInPageIsAtMost250KbPacked) {
+  constexpr std::size_t kPageBytesMax = 250'000;
+  std::size_t bytes = 0;
+  for (const PageFile& file : EmbeddedPage()) bytes += file.packed.size();
+  EXPECT_GT(bytes, 50'000U) << "it is the page";
+  EXPECT_LE(bytes, kPageBytesMax);
+}
+
 }  // namespace
 }  // namespace stepwell

@@ -173,6 +173,18 @@ TEST_F(PrometheusDoorTest, ATrialThatFailsHidesNoOther) {
   }
 }
 
+TEST_F(PrometheusDoorTest, OfMoreThanAHundredThatRunTheNewestHundredAreTold) {
+  service_.Set({.trial_count = 100});
+  EXPECT_THAT(Get("/metrics"), AllOf(HasSubstr(ValueOf(1)), HasSubstr(ValueOf(100)),
+                                     HasSubstr("\nstepwell_trial_metrics_complete 1\n")));
+  service_.Set({.trial_count = 101});
+  const std::string text = Get("/metrics");
+  EXPECT_THAT(text, AllOf(StartsWith("HTTP/1.1 200"), HasSubstr(ValueOf(1)),
+                          HasSubstr(ValueOf(100)), Not(HasSubstr("trial=\"t101\""))));
+  EXPECT_THAT(text, HasSubstr("\nstepwell_trial_metrics_complete 0\n"));
+  EXPECT_EQ(service_.asked().size(), 100U);
+}
+
 TEST_F(PrometheusDoorTest, OneThatWasDeletedMeanwhileIsNoLoss) {
   service_.Set({.trial_count = 3, .failures = {{2, grpc::StatusCode::NOT_FOUND}}});
   EXPECT_THAT(Get("/metrics"), AllOf(HasSubstr(ValueOf(1)), HasSubstr(ValueOf(3)),

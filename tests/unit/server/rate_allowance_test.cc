@@ -41,6 +41,30 @@ TEST(RateAllowanceTest, WhatWasSpentUnseenIsOwedForAMinuteAtMost) {
   EXPECT_DOUBLE_EQ(deep.left(kStart), -9900);
 }
 
+TEST(RateAllowanceTest, WhoCanWaitLeavesSomethingToThoseThatCannot) {
+  const struct {
+    const char* name;
+    double used;
+    double kept;
+    double wait;  // seconds
+  } rows[] = {
+      {"all is there", 0, 10, 0},           {"more than what is kept", 85, 10, 0},
+      {"just what is kept", 90, 10, 0.001}, {"less", 95, 10, 0.501},
+      {"nothing", 100, 10, 1.001},          {"less than that", 300, 10, 21.001},
+      {"nothing is kept", 99, 0, 0},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    RateAllowance allowance({.per_second = 10, .burst = 100}, kStart);
+    EXPECT_EQ(allowance.TryTake(row.used, kStart), absl::ZeroDuration());
+    const absl::Duration wait = allowance.TryTake(50, kStart, row.kept);
+    EXPECT_NEAR(absl::ToDoubleSeconds(wait), row.wait, 1e-6);
+    EXPECT_DOUBLE_EQ(allowance.left(kStart), 100 - row.used - (row.wait == 0 ? 50 : 0));
+    EXPECT_EQ(allowance.TryTake(50, kStart + wait, row.kept) == absl::ZeroDuration(),
+              row.wait > 0 || row.used + 50 < 100 - row.kept);
+  }
+}
+
 TEST(RateAllowanceTest, NeitherTimeThatGoesBackNorAGiftMakesMoreThanTheBurst) {
   RateAllowance allowance({.per_second = 10, .burst = 100}, kStart);
   EXPECT_EQ(allowance.TryTake(30, kStart + absl::Seconds(1)), absl::ZeroDuration());

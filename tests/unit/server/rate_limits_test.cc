@@ -38,7 +38,7 @@ class RateLimitsTest : public ::testing::Test {
   }
 
   FakeClock clock_;
-  RateLimits limits_{{.per_second = {1000, 100, 10, 5, 2},
+  RateLimits limits_{{.per_second = {1000, 100, 10, 5, 2, 500},
                       .wrong_tokens_per_minute = 6,
                       .connections_per_address_max = 20,
                       .shared_addresses = {"10.0.0.9"}},
@@ -61,6 +61,89 @@ TEST_F(RateLimitsTest, ARefusalSaysWhichLimitOfWhomWhatIsAllowedAndWhenToComeAga
   clock_.Advance(*details.retry_delay);
   EXPECT_TRUE(Call("10.0.0.1").ok()) << "as it was told";
   EXPECT_EQ(limits_.counts().refused[static_cast<int>(RateKind::kCalls)], 1u);
+}
+
+// How large an answer is nobody knows before: it is never cut, and what comes next waits for it.
+TEST_F(RateLimitsTest, WhatIsReadIsOwedForByWhoeverReadIt) {
+  const Caller reader = Holder("000000000001");
+  const Caller other = Holder("000000000002");
+  const auto may_read = [&](const std::string& address, const Caller& caller) {
+    return limits_.Take(RateKind::kReadBytes, {address, caller.get()}, 0);
+  };
+  const struct {
+    const char* name;
+    double bytes;
+    double wait;  // seconds; 0 = none
+  } rows[] = {
+      {"a small one", 500, 0},
+      {"what comes at once, but for a byte", 4999, 0},
+      {"what comes at once", 5000, 0.001},
+      {"twice as much", 10'000, 10.001},
+      {"as large as may be", 1e9, 60.001},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    ASSERT_TRUE(may_read("10.0.0.9", reader).ok());
+    limits_.Spend(RateKind::kReadBytes, {"10.0.0.9", reader.get()}, row.bytes);
+    const absl::Status next = may_read("10.0.0.9", reader);
+    EXPECT_EQ(next.ok(), row.wait == 0) << next;
+    if (!next.ok()) {
+      const ErrorDetails details = DetailsOf(next);
+      EXPECT_EQ(details.reason, "RATE_LIMIT");
+      EXPECT_EQ(details.metadata.at("limit"), "read-bytes-per-second");
+      EXPECT_NEAR(absl::ToDoubleSeconds(details.retry_delay.value_or(absl::ZeroDuration())),
+                  row.wait, 0.0011);
+      EXPECT_TRUE(may_read("10.0.0.9", other).ok());
+      EXPECT_TRUE(limits_.Take(RateKind::kCalls, {"10.0.0.9", reader.get()}, 1).ok());
+      clock_.Advance(details.retry_delay.value_or(absl::ZeroDuration()));
+      EXPECT_TRUE(may_read("10.0.0.9", reader).ok()) << "as it was told";
+    }
+    clock_.Advance(absl::Hours(1));
+  }
+  limits_.Spend(RateKind::kReadBytes, {"10.0.0.1", nullptr}, 5000);
+  EXPECT_THAT(std::string(may_read("10.0.0.1", other).message()),
+              HasSubstr("the address 10.0.0.1 has used up its bytes of answers"));
+}
+
+TEST_F(RateLimitsTest, AStreamLeavesASecondsWorthToCallsOfItsTokenAndOfItsAddress) {
+  const Caller reader = Holder("000000000001");
+  const struct {
+    const char* name;
+    double used;
+    double amount;
+    double wait;  // seconds; 0 = none
+  } rows[] = {
+      {"all is there", 0, 100, 0},
+      {"more than enough for both", 4399, 100, 0},
+      {"not quite", 4400, 100, 0.001},
+      {"less than what is left to calls", 4600, 100, 0.401},
+      {"nothing", 5000, 100, 1.201},
+      {"a large one", 2000, 4000, 3.001},
+      {"one larger than all that comes at once", 0, 1e6, 0},
+      {"such a one, later", 1000, 1e6, 1.001},
+  };
+  for (const auto& row : rows) {
+    for (const char* address : {"10.0.0.9", "10.0.0.1"}) {
+      SCOPED_TRACE(absl::StrCat(row.name, ", ", address));
+      // A shared one has no allowance of its own.
+      const RatePayer payer{address,
+                            std::string_view(address) == "10.0.0.9" ? reader.get() : nullptr};
+      limits_.Spend(RateKind::kReadBytes, payer, row.used);
+      const auto take = [&] {
+        return limits_.TryTake(RateKind::kReadBytes, payer, row.amount, absl::Seconds(1));
+      };
+      const auto missing = take();
+      EXPECT_NEAR(absl::ToDoubleSeconds(missing.wait), row.wait, 1e-6);
+      if (row.wait > 0) {
+        EXPECT_EQ(missing.is_of_token, payer.token != nullptr);
+        clock_.Advance(missing.wait);
+        EXPECT_EQ(take().wait, absl::ZeroDuration());
+      }
+      const bool is_left = limits_.Take(RateKind::kReadBytes, payer, 0).ok();
+      EXPECT_EQ(is_left, row.amount < 5000) << "for calls";
+      clock_.Advance(absl::Hours(1));
+    }
+  }
 }
 
 TEST_F(RateLimitsTest, ATokenAndItsAddressAreBothAsked) {

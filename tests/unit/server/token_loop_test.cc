@@ -126,6 +126,25 @@ TEST_F(TokenLoopTest, WhatEndedIsToldWhileTheDatabaseHangs) {
   loop_.Stop();
 }
 
+TEST_F(TokenLoopTest, WhatIsRevokedHereIsToldWithoutWaitingForTheNextLook) {
+  const NewToken token = Add();
+  ASSERT_TRUE(loop_.LearnNow().ok());
+  loop_.Start();
+  // Far more of them than looks that come by themselves.
+  const absl::Time begin = absl::Now();
+  for (int i = 0; i < 20; ++i) {
+    const NewToken each = Add();
+    ASSERT_TRUE(loop_.LearnNow().ok());
+    const int before = told_;
+    loop_.EndNow(each.id);
+    for (int j = 0; j < 5000 && told_ == before; ++j) absl::SleepFor(absl::Milliseconds(1));
+    ASSERT_TRUE(store_.Revoke(each.id).ok());
+    EXPECT_GT(told_, before);
+  }
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(10));
+  loop_.Stop();
+}
+
 // Read before the revocation was there, and answered after it.
 TEST_F(TokenLoopTest, AnOlderListOfTheDatabaseRevivesNothing) {
   const NewToken token = Add();

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "server/error_details.h"
 
 namespace stepwell {
 namespace {
@@ -90,6 +91,7 @@ class TraceCapturingTest : public ::testing::Test {
         });
   }
 
+  std::map<std::string, TrialId> trials_ = {{"t", kTrial}};
   std::map<Uuid, WriterNo> writer_nos_;
   std::vector<WriterRecord> writers_;
   std::string project_ = "vision";  // of the trial
@@ -101,8 +103,9 @@ class TraceCapturingTest : public ::testing::Test {
       {.find_trial = [this](const TrialSelector& trial, const ProjectFilter& projects,
                             SteadyTime) -> absl::StatusOr<TrialId> {
          if (!projects.LetsThrough(project_)) return absl::NotFoundError("no such trial");
-         if (trial.external_id != "t") return absl::NotFoundError("no such trial");
-         return kTrial;
+         const auto found = trials_.find(trial.external_id);
+         if (found == trials_.end()) return absl::NotFoundError("no such trial");
+         return found->second;
        },
        .list_writers = [this](TrialId, SteadyTime) { return writers_; }},
       {.answer_patience = absl::Milliseconds(200), .upload_patience = absl::Milliseconds(200)}};
@@ -198,6 +201,42 @@ TEST_F(TraceCapturingTest, OneCaptureOfATrialAtATimeAndNoneWithoutRanks) {
   EXPECT_EQ(std::string(second.GetPayload("stepwell/reason").value_or(absl::Cord())),
             "CAPTURE_UNDER_WAY");
   EXPECT_EQ(Run(Wish({})), absl::OkStatus()) << "the place is free again";
+}
+
+TEST_F(TraceCapturingTest, WhoFindsNoPlaceIsToldWhenToComeAgain) {
+  // Each is asked while those before it are under way.
+  std::vector<absl::Status> ends;
+  std::function<void(int)> capture;
+  const auto agent = std::make_shared<Agent>([&](const Uuid& writer, const v1::Capture& asked) {
+    if (asked.step_count() > 0) return;
+    const WriterNo writer_no = writer_nos_.at(writer);
+    capture(Value(writer_no) + 1);
+    capturing_.Reported(TrialId{Value(writer_no)}, writer_no, 1,
+                        ReportOf(asked, v1::CAPTURE_PROGRESS_FAILED));
+  });
+  capture = [&](int at) {
+    const std::string name = absl::StrCat("t", at);
+    const TrialId trial_id = trials_[name] = TrialId{at};
+    const Uuid writer = Uuid::Random();
+    writer_nos_[writer] = WriterNo{at};
+    director_.Opened({.trial_id = trial_id,
+                      .writer_no = WriterNo{at},
+                      .generation = 1,
+                      .uuid = writer,
+                      .machine = "m",
+                      .rank = 0},
+                     agent);
+    CaptureWish wish = Wish({});
+    wish.trial.external_id = name;
+    ends.push_back(Run(wish));
+  };
+  capture(1);
+  ASSERT_EQ(ends.size(), 9U);
+  EXPECT_EQ(ends[0].code(), absl::StatusCode::kResourceExhausted) << ends[0];
+  const ErrorDetails details = DetailsOf(ends[0]);
+  EXPECT_EQ(details.reason, "CAPTURES_UNDER_WAY");
+  EXPECT_EQ(details.retry_delay, absl::Seconds(10));
+  for (std::size_t i = 1; i < ends.size(); ++i) EXPECT_EQ(ends[i], absl::OkStatus()) << i;
 }
 
 TEST_F(TraceCapturingTest, ARankWhoseStreamEndsAndOneThatNeverRecordsDoNotHoldTheCall) {

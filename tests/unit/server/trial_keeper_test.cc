@@ -170,6 +170,26 @@ TEST_F(TrialKeeperTest, AnEndThatTheEarlierMasterCouldNotStoreIsStoredByTheNext)
   EXPECT_EQ(Look(), TrialState::kCompleted);
 }
 
+TEST_F(TrialKeeperTest, ADeletedTrialIsForgotten) {
+  for (const bool is_closed : {true, false}) {
+    SCOPED_TRACE(is_closed ? "closed" : "killed, and lost since");
+    const OpenedWriter writer = Open(is_closed ? first_ : second_);
+    ASSERT_EQ(Look(), TrialState::kRunning);
+    if (is_closed) {
+      Close(writer);
+    } else {
+      clock_.Advance(absl::Seconds(61));
+    }
+    store_.DropTrial(writer.trial_id);
+    keeper_->Look(epoch_);
+    EXPECT_FALSE(registry_->TrialFacts().contains(writer.trial_id)) << "it is asked for each time";
+    // A stream that still held it says so late.
+    registry_->Heard(writer.trial_id, writer.writer_no);
+    registry_->Release(writer.trial_id, writer.writer_no, writer.generation);
+    EXPECT_FALSE(registry_->TrialFacts().contains(writer.trial_id));
+  }
+}
+
 TEST_F(TrialKeeperTest, AnEpochThatIsOverStoresNothing) {
   const std::int64_t before = epoch_;
   const OpenedWriter writer = Open(first_);

@@ -51,7 +51,7 @@ TEST(LeafSweepTest, KnowsWhatIsDue) {
     LeafKey key;
     std::int64_t sample_bytes, rollup_bytes;  // -1 = no leaf
     std::vector<SweptLeaf> swept;
-    std::string plan;  // s samples, r rollups, S and R dropped
+    std::string plan;  // s samples, a all, S and R dropped
   };
   const auto swept = [](LeafKey key, bool rollups_too, bool emptied) {
     return std::vector<SweptLeaf>{{.key = key, .rollups_too = rollups_too, .emptied = emptied}};
@@ -60,11 +60,11 @@ TEST(LeafSweepTest, KnowsWhatIsDue) {
   for (const Row& row : std::vector<Row>{
            {"young", {1, kToday - 1}, 10, 10, {}, ""},
            {"samples are due", due, 10, 10, {}, "s"},
-           {"both are due", both, 10, 10, {}, "sr"},
+           {"both are due", both, 10, 10, {}, "sa"},
            {"nothing is there", due, 0, 0, {}, ""},
-           {"only rollups are left", both, 0, 10, {}, "r"},
+           {"only rollups are left", both, 0, 10, {}, "a"},
            {"given up, not emptied yet", due, 10, 10, swept(due, false, false), ""},
-           {"given up, and rollups are due now", both, 10, 10, swept(both, false, false), "r"},
+           {"given up, and rollups are due now", both, 10, 10, swept(both, false, false), "a"},
            {"both given up", both, 10, 10, swept(both, true, false), ""},
            {"emptied, and rows came late", due, 10, 10, swept(due, false, true), "s"},
            {"class 0 has no ages", {0, 10}, 10, 10, {}, ""},
@@ -85,7 +85,7 @@ TEST(LeafSweepTest, KnowsWhatIsDue) {
     const LeafSweep sweep = PlanLeafSweep(leaves, row.swept, classes, kNowUs);
     std::string plan;
     if (!sweep.give_up_samples.empty()) plan += 's';
-    if (!sweep.give_up_rollups.empty()) plan += 'r';
+    if (!sweep.give_up_all.empty()) plan += 'a';
     for (const NamedLeaf& leaf : sweep.drop) plan += leaf.pair == LeafPair::kSamples ? 'S' : 'R';
     EXPECT_EQ(plan, row.plan);
   }

@@ -6,9 +6,16 @@ import { isoText } from "./time_text";
 /** Steps of an axis of bytes: powers of two, as its units are. */
 export const byteSteps = Array.from({ length: 60 }, (_, power) => 2 ** power);
 
-/** So many pixels at least for a tick: "22:07:15" does not touch its neighbour, nor do milliseconds. */
-export function tickSpace(axis: AxisKind, span: number): number {
-  return axis === "time" ? (span < 10 ? 104 : 76) : 60;
+/** "22:07". */
+const minuteSpace = 52;
+
+/** So many pixels of `width` at least for a tick: "22:07:15" does not touch its neighbour, nor do milliseconds. Whole
+ *  minutes of the clock need less: on a phone they are two or three then, rather than one; times since a start (`width` is
+ *  infinite) have texts of any length. */
+export function tickSpace(axis: AxisKind, span: number, width: number): number {
+  if (axis !== "time") return 60;
+  if ((span * minuteSpace) / width > 30) return minuteSpace;
+  return span < 10 ? 104 : 76;
 }
 
 /** So much stays free at the right for the half of a tick's text that reaches beyond the last place: "21:04:05", "21:04:05.123". */

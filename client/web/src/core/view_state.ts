@@ -113,7 +113,8 @@ function textOf(query: URLSearchParams, name: string): string {
 function parsePlace(query: URLSearchParams): Place {
   const [owner, name] = [owners.find((one) => one === query.get("of")), textOf(query, "name")];
   const metricGroup = textOf(query, "group");
-  return owner && name !== "" ? { owner, name, metricGroup } : { ...allTrials, metricGroup };
+  const project = owner === "trial" ? textOf(query, "project") : "";
+  return owner && name !== "" ? { owner, name, ...(project === "" ? {} : { project }), metricGroup } : { ...allTrials, metricGroup };
 }
 
 /** A page is one by its token: without it, the first. */
@@ -218,9 +219,10 @@ export function formatView(view: View): string {
     }
     case "admin": {
       const query = new URLSearchParams();
-      const { owner, name, metricGroup } = view.place;
+      const { owner, name, project, metricGroup } = view.place;
       if (owner !== "all") query.set("of", owner);
       if (owner !== "all") query.set("name", name);
+      if (project !== undefined) query.set("project", project);
       if (metricGroup !== "") query.set("group", metricGroup);
       return withQuery("#/admin", query);
     }

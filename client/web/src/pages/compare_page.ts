@@ -163,7 +163,7 @@ export class ComparePage implements Page {
     const { trial, completeness } = this.answeredTrial(id) ?? {};
     return h("li", { class: "line" },
       h("a", { href: formatView(trialView(id)), "data-focus": `open-${id}` }, bdi(this.name(id))), at === 0 ? h("span", { class: "muted" }, " what the others are compared with ") : " ",
-      trial ? stateBadge(trial.state) : null, " ", completeness && completenessBadge(completeness, formatView({ ...trialView(id), tab: "completeness" })), " ",
+      trial ? stateBadge(trial.state, `state-${id}`) : null, " ", completeness && completenessBadge(completeness, formatView({ ...trialView(id), tab: "completeness" })), " ",
       at > 0 && h("button", { type: "button", "data-focus": `first-${id}`, onclick: () => this.change({ trials: [id, ...trials.filter((one) => one !== id)] }) }, "Make first"), " ",
       h("button", { type: "button", "data-focus": `remove-${id}`, "aria-label": `Remove ${this.name(id)}`, onclick: () => this.change({ trials: trials.filter((one) => one !== id) }) }, "Remove"));
   }

@@ -36,6 +36,8 @@ const rateHeight = 140;
 const layersMax = 7;
 const runningMs = 3000;
 const ranksShownMax = 64;
+/** As many characters as three lines have where they are narrowest. */
+const labelsInSight = 45;
 
 export class TimingsTab implements TrialTab {
   readonly element = h("section", { class: "through", "aria-label": "Timings" });
@@ -288,11 +290,17 @@ export class TimingsTab implements TrialTab {
     const timing = row.timing;
     const cell = (text: string): HTMLElement => h("td", { class: "number" }, text);
     return h("tr", { class: row.kind === "step" ? "total" : "", "data-key": JSON.stringify([row.kind, row.name, row.labels]) },
-      h("td", { class: "name" }, named(printable(row.name)), row.labels !== "" && h("span", { class: "muted labels", title: row.labels }, " ", bdi(row.labels))),
+      h("td", { class: "name" }, named(printable(row.name)), row.labels !== "" && this.labels(row.labels)),
       cell(row.shareText), h("td", { class: "bar-cell" }, row.share === null ? null : bar),
       cell(row.selfSeconds === null ? "" : secondsText(row.selfSeconds)), cell(secondsText(row.totalSeconds)),
       cell(timing ? secondsText(timing.meanSeconds) : ""), (timing ? quantileTexts(timing) : ["", "", ""]).map(cell),
       cell(timing && timing.steps > 0n ? countText(timing.steps) : ""), cell(timing ? countText(timing.count) : ""));
+  }
+
+  /** Three lines of them; who comes to longer ones by keys, or touches them, sees all. */
+  private labels(text: string): HTMLElement {
+    const stop = text.length > labelsInSight ? { tabindex: 0, "data-focus": "labels" } : {};
+    return h("span", { class: "muted labels", title: text, ...stop }, " ", bdi(text));
   }
 
   private saveCsv(): void {

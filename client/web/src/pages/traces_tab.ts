@@ -8,7 +8,7 @@ import { printable } from "../core/printable";
 import { timeText } from "../core/time_text";
 import { countText, plural, valueText } from "../core/units";
 import type { TrialView } from "../core/view_state";
-import { bdi, downloadBlob, fill, h, scroller, type Part } from "../dom";
+import { bdi, downloadBlob, fill, h, keepFocus, scroller, type Part } from "../dom";
 import { FilterBox } from "../filter_box";
 import { orBroken, type Failure, type Result } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
@@ -59,7 +59,7 @@ export class TracesTab implements TrialTab {
   private isCut = false;
   private viewer: string | null = null;
   private view: TrialView | null = null;
-  private readonly steps = new StepsPanel(() => this.change({ steps: 0 }));
+  private readonly steps = new StepsPanel(() => this.closeSteps());
   /** By number; of the last comparison. */
   private clocks = new Map<number, MergedTrace>();
   private clocksOf = "";
@@ -95,6 +95,13 @@ export class TracesTab implements TrialTab {
 
   private change(change: Partial<TrialView>): void {
     if (this.view) this.go({ ...this.view, ...change }, "replace");
+  }
+
+  /** Whoever closed them by keys is back at the button that opened them. */
+  private closeSteps(): void {
+    const opened = `steps-${this.view?.steps ?? 0}`;
+    this.change({ steps: 0 });
+    this.focus(opened);
   }
 
   /** Those of the address that are here. */
@@ -173,8 +180,20 @@ export class TracesTab implements TrialTab {
       return;
     }
     this.showInstead(null);
-    this.showTools(list);
-    this.showTable(list);
+    // Who was at a button that is gone, or waits for what is fetched, is beside it.
+    keepFocus(this.element, () => {
+      this.showTools(list);
+      this.showTable(list);
+    }, () => this.beside());
+  }
+
+  private beside(): HTMLElement | null {
+    return this.place.querySelector<HTMLElement>(".scroll") ?? this.element.closest("main");
+  }
+
+  /** To the button of that key, from wherever what was pressed went. */
+  private focus(key: string): void {
+    this.element.querySelector<HTMLElement>(`[data-focus="${key}"]:not(:disabled)`)?.focus();
   }
 
   private showTools(list: readonly Trace[]): void {
@@ -237,7 +256,7 @@ export class TracesTab implements TrialTab {
     } });
     box.checked = chosen.has(traceNo);
     const cell = (label: string, kind: string, ...parts: Part[]): HTMLElement => h("td", { "data-label": label, class: kind }, h("span", {}, ...parts));
-    return h("tr", { "data-trace": traceNo }, h("td", { class: "pick" }, box), cell("No.", "number", String(traceNo)), cell("Name", "name", bdi(name)),
+    return h("tr", { "data-trace": traceNo }, h("td", { class: "pick" }, box), cell("No.", "number", String(traceNo)), cell("Name", "name lead", bdi(name)),
       cell("Rank", "number", header?.rank === undefined ? "–" : String(header.rank)), cell("Cycle", "nowrap", cycleWord(header) || "–"), cell("Format", "", header ? formatWord(header.format) : ""),
       cell("Size", "number", valueText(Number(header?.byteCount ?? 0n), "bytes")), cell("Clock error", "nowrap", this.clock(trace)),
       cell("State", "", traceStateWords(trace)), cell("Uploaded", "", timeText(Number(trace.createdTimeUs)).replace(" UTC", "")),
@@ -322,6 +341,7 @@ export class TracesTab implements TrialTab {
   private async during(what: string, act: (signal: AbortSignal, arriving: Arriving) => Promise<HTMLElement | null>): Promise<void> {
     const controller = new AbortController();
     const work = { what, controller };
+    const pressed = document.activeElement?.getAttribute("data-focus") ?? "";
     this.work = work;
     const words = h("span", {}, `${what} …`);
     fill(this.working, words, h("button", { type: "button", onclick: () => controller.abort() }, "Cancel"));
@@ -340,7 +360,10 @@ export class TracesTab implements TrialTab {
     this.work = null;
     fill(this.working, controller.signal.aborted && "Cancelled.");
     if (end) fill(this.outcome, end);
+    const at = document.activeElement;
+    const waits = at === document.body || at === this.beside();
     this.show();
+    if (waits && pressed !== "") this.focus(pressed);
   }
 
   private command(what: string, which = ""): HTMLElement {
@@ -433,9 +456,10 @@ export class TracesTab implements TrialTab {
   // --- deletion
 
   private askToDelete(traceNo: number): void {
+    const before = this.deleting;
     this.deleting = traceNo;
     this.show();
-    this.place.querySelector<HTMLElement>(`[data-focus="${traceNo === 0 ? "" : `keep-${traceNo}`}"]`)?.focus();
+    this.focus(traceNo === 0 ? `delete-${before}` : `keep-${traceNo}`);
   }
 
   private delete(traceNo: number): Promise<void> {

@@ -112,7 +112,7 @@ export class TrialPage implements Page {
     this.facts.textContent = facts.join(" · ");
     // Every two seconds: who is on the link to Completeness stays there.
     refill(this.line, JSON.stringify([name, trial.state, toCompleteness, trial.archived, held && completenessWords(held)]), () => [
-      h("h1", {}, bdi(name)), stateBadge(trial.state), held ? completenessBadge(held, toCompleteness) : null, trial.archived && h("span", { class: "badge" }, "archived")]);
+      h("h1", {}, bdi(name)), stateBadge(trial.state, "state"), held ? completenessBadge(held, toCompleteness) : null, trial.archived && h("span", { class: "badge" }, "archived")]);
     fill(this.notes,
       this.info?.profiling && !this.info.profiling.on && h("p", { class: "note" }, "By request, recording is off; 'stepwell admin profiling TRIAL on' takes it back."),
       held?.recovering && h("p", { class: "note" }, "The master is still recovering: the last seconds may be missing."));

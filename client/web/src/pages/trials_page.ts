@@ -8,14 +8,14 @@ import { withPick } from "../core/picks";
 import { agoText, timeText } from "../core/time_text";
 import { countText, plural, secondsText } from "../core/units";
 import { compareView, formatView, trialsView, trialView, type TrialsView, type View } from "../core/view_state";
-import { bdi, fill, h, scroller, type Part } from "../dom";
+import { bdi, fill, h, hinted, scroller, type Part } from "../dom";
 import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
 import { patch } from "../patch";
 import { asOfBefore, failureBox, loadingBox, stateBox } from "../state_box";
 import { Utilisations } from "../utilisation";
-import { stateOf, trialName } from "../words";
+import { stateHints, stateOf, trialName } from "../words";
 
 const pageSize = 50;
 const refreshMs = 4000;
@@ -57,7 +57,9 @@ export class TrialsPage implements Page {
     this.tokens.set(view.pageNo, view.pageToken);
     fill(this.element,
       h("div", { class: "tools", role: "search" },
-        h("h1", {}, "Trials"), h("span", { class: "space" }), this.search, this.state, this.project, this.pickNote, this.compare),
+        h("h1", {}, "Trials"), h("span", { class: "space" }), this.search, this.state,
+        hinted("states", { class: "badge muted states" }, stateHints(), h("span", { "aria-hidden": "true" }, "?"), h("span", { class: "visually-hidden" }, "What the states mean")),
+        this.project, this.pickNote, this.compare),
       this.trouble, this.list);
     fill(this.list, loadingBox("the trials"));
     this.loop = loop(() => refreshMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
@@ -166,7 +168,7 @@ export class TrialsPage implements Page {
       cell("Trial", "name", h("a", { href: formatView(trialView(id)), "data-focus": `trial-${id}` }, bdi(name)),
         trial.archived && h("span", { class: "muted" }, " archived")),
       cell("State", "", stateBadge(trial.state)),
-      cell("Began", "", h("span", { title: timeText(began) }, timeText(began).replace(" UTC", "")), " ", h("span", { class: "muted nowrap" }, agoText(began, now))),
+      cell("Began (UTC)", "", timeText(began).replace(" UTC", ""), " ", h("span", { class: "muted nowrap" }, agoText(began, now))),
       cell("Lasted", "number", trial.sampleCount > 0n ? secondsText(lasted) : "–"),
       cell("Utilisation", "", this.utilisations.place(trial)),
       cell("Writers", "number", countText(trial.writerCount)),

@@ -1,0 +1,124 @@
+// What does a sample of load `day` cost the servers, and which part of it is whose? The load of bench/rivals alone: a real
+// master on a real PostgreSQL, the client on the same two cores; a round is from the first byte until all is merged and rests.
+//   day.cpu_ns        processor time of master and PostgreSQL per sample
+//   day.master_ns, .master_system_ns, .postgres_ns, .postgres_system_ns  its four parts; PostgreSQL is all below the master
+//   day.faults        pages that were touched for the first time, of 1000 samples: on a virtual machine whose host keeps its
+//                     page tables each costs microseconds, on others a tenth of that
+//   day.wal           bytes of WAL per sample
+// The first round is told on stderr and does not count: buffers and files are new there.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "bench/load/bench_run.h"
+#include "bench/load/loaded_master.h"
+#include "bench/load/pairs.h"
+#include "bench/load/process_cpu.h"
+#include "bench/load/tick_load.h"
+
+namespace stepwell::bench {
+namespace {
+
+struct Use {
+  double master_user = 0;
+  double master_system = 0;
+  double postgres_user = 0;
+  double postgres_system = 0;
+  double faults = 0;
+  double wal_bytes = 0;
+
+  Use Since(const Use& before) const {
+    return {master_user - before.master_user,
+            master_system - before.master_system,
+            postgres_user - before.postgres_user,
+            postgres_system - before.postgres_system,
+            faults - before.faults,
+            wal_bytes - before.wal_bytes};
+  }
+  double seconds() const { return master_user + master_system + postgres_user + postgres_system; }
+};
+
+Use ReadUse(LoadedMaster& ours) {
+  Use use;
+  const std::vector<ProcessUse> all = TreeUse(ours.pid());
+  for (const ProcessUse& each : all) {
+    const bool is_master = each.pid == ours.pid();
+    (is_master ? use.master_user : use.postgres_user) += each.user_seconds;
+    (is_master ? use.master_system : use.postgres_system) += each.system_seconds;
+    use.faults += static_cast<double>(each.minor_faults);
+  }
+  const auto wal = ours.sql().Exec("select pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8");
+  DieUnless(wal.status());
+  use.wal_bytes = wal->Float64(0, 0);
+  return use;
+}
+
+struct Runs {
+  std::vector<double> cpu, master, master_system, postgres, postgres_system, faults, wal;
+
+  void Add(const Use& use, double samples) {
+    const auto ns = [samples](double seconds) { return seconds / samples * 1e9; };
+    cpu.push_back(ns(use.seconds()));
+    master.push_back(ns(use.master_user));
+    master_system.push_back(ns(use.master_system));
+    postgres.push_back(ns(use.postgres_user));
+    postgres_system.push_back(ns(use.postgres_system));
+    faults.push_back(use.faults / samples * 1000);
+    wal.push_back(use.wal_bytes / samples);
+  }
+};
+
+void Tell(int round, const Use& use, double acked_seconds, double samples) {
+  const auto ns = [samples](double seconds) { return seconds / samples * 1e9; };
+  std::fprintf(stderr,
+               "round %d: %.0f ns (%.0f until the last ack); master %.0f and %.0f system, "
+               "PostgreSQL %.0f and %.0f; "
+               "%.0f faults, WAL %.0f MB\n",
+               round, ns(use.seconds()), ns(acked_seconds), ns(use.master_user),
+               ns(use.master_system), ns(use.postgres_user), ns(use.postgres_system), use.faults,
+               use.wal_bytes / 1e6);
+}
+
+int Main(int rounds, int hours) {
+  StayOnTwoCores();
+  TickLoad load = MakeDay(0, hours);
+  LoadedMaster ours("day", load);
+  Runs runs;
+  std::int64_t sample_count = 0;
+  for (int round = 0; round <= rounds; ++round) {
+    if (round > 0) load = MakeDay(round * hours, hours);
+    const auto samples = static_cast<double>(load.sample_count);
+    const Use before = ReadUse(ours);
+    ours.Load(load);
+    const double acked_seconds = ReadUse(ours).Since(before).seconds();
+    ours.Settle();
+    const Use use = ReadUse(ours).Since(before);
+    Tell(round, use, acked_seconds, samples);
+    if (round > 0) runs.Add(use, samples);
+    sample_count += load.sample_count;
+  }
+  ours.CheckHeld(sample_count);
+  const std::string against = "a sample of load `day`, alone, until all is merged";
+  PrintOurs("day.cpu_ns", "ns", against + ": master and PostgreSQL", OwnBar("<= 100"), runs.cpu);
+  PrintOurs("day.master_ns", "ns", against + ": the master's own time", OwnBar("<= 55"),
+            runs.master);
+  PrintOurs("day.master_system_ns", "ns", against + ": the kernel's for the master",
+            OwnBar("<= 15"), runs.master_system);
+  PrintOurs("day.postgres_ns", "ns", against + ": PostgreSQL's own time", OwnBar("<= 20"),
+            runs.postgres);
+  PrintOurs("day.postgres_system_ns", "ns", against + ": the kernel's for PostgreSQL",
+            OwnBar("<= 15"), runs.postgres_system);
+  PrintOurs("day.faults", "pages/1000 samples", against + ": pages touched first", OwnBar("<= 10"),
+            runs.faults);
+  PrintOurs("day.wal", "bytes/sample", against, OwnBar("<= 7"), runs.wal);
+  return 0;
+}
+
+}  // namespace
+}  // namespace stepwell::bench
+
+int main(int argc, char** argv) {
+  const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
+  return quick ? stepwell::bench::Main(3, 8) : stepwell::bench::Main(5, 24);
+}

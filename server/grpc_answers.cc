@@ -1,0 +1,106 @@
+#include "server/grpc_answers.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "base/steady_time.h"
+#include "server/access_rules.h"
+#include "server/answer_patience.h"
+#include "server/grpc_access.h"
+#include "server/rate_limits.h"
+
+namespace stepwell {
+namespace {
+
+using grpc::experimental::InterceptionHookPoints;
+using grpc::experimental::Interceptor;
+using grpc::experimental::InterceptorBatchMethods;
+using grpc::experimental::ServerRpcInfo;
+
+// Of what a token may read, streams leave so much to calls that are refused where nothing is left.
+constexpr absl::Duration kLeftToCalls = absl::Seconds(1);
+// Whether its caller is there still.
+constexpr absl::Duration kLookEach = absl::Milliseconds(100);
+
+// Of one call. gRPC has one of its messages under way at a time.
+class AnswerCount final : public Interceptor {
+ public:
+  AnswerCount(const AccessControl& access, RateLimits& rates, AnswerPatience patience,
+              ServerRpcInfo& call)
+      : access_(access), rates_(rates), patience_(patience), call_(call) {}
+
+  void Intercept(InterceptorBatchMethods* methods) override {
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_MESSAGE)) {
+      Pay(methods->GetSerializedSendMessage()->Length());
+    }
+    methods->Proceed();
+  }
+
+ private:
+  void Pay(std::size_t bytes) {
+    if (!address_) {
+      address_ = AddressOf(*call_.server_context());
+      // One that has ended since it was let in is paid for by its address.
+      caller_ = CallerOf(&access_, *call_.server_context()).value_or(nullptr);
+    }
+    const RatePayer payer{*address_, caller_.get()};
+    const auto amount = static_cast<double>(bytes);
+    if (call_.type() == ServerRpcInfo::Type::SERVER_STREAMING && Await(payer, amount)) return;
+    // Nobody gets it, and nobody pays.
+    if (call_.server_context()->IsCancelled()) return;
+    rates_.Spend(RateKind::kReadBytes, payer, amount);
+  }
+  // Holds the thread of the call, and its place, of which one token has at most half. False: nothing was taken.
+  bool Await(const RatePayer& payer, double amount) {
+    const SteadyTime until = EndOfWait(patience_, begin_, SteadyTime::Now());
+    while (true) {
+      const absl::Duration wait =
+          rates_.TryTake(RateKind::kReadBytes, payer, amount, kLeftToCalls).wait;
+      if (wait == absl::ZeroDuration()) return true;
+      if (until.HasPassed() || HasEnded(caller_) || call_.server_context()->IsCancelled()) {
+        return false;
+      }
+      const SteadyTime begin = SteadyTime::Now();
+      absl::SleepFor(std::min(wait, kLookEach));
+      rates_.NoteSlowed(RateKind::kReadBytes, SteadyTime::Now() - begin);
+    }
+  }
+
+  const AccessControl& access_;
+  RateLimits& rates_;
+  const AnswerPatience patience_;
+  const SteadyTime begin_ = SteadyTime::Now();
+  ServerRpcInfo& call_;
+  // Known with the first message.
+  std::optional<std::string> address_;
+  Caller caller_;
+};
+
+class AnswerCounts final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit AnswerCounts(const AccessControl& access) : access_(access) {}
+
+  // Null: the call goes on as if there were none of these.
+  Interceptor* CreateServerInterceptor(ServerRpcInfo* call) override {
+    const AccessRule* const rule = FindRuleOfPath(call->method());
+    if (rule == nullptr || rule->right != Right::kRead || access_.rates() == nullptr) {
+      return nullptr;
+    }
+    return new AnswerCount(access_, *access_.rates(), PatienceOf(rule->method), *call);
+  }
+
+ private:
+  const AccessControl& access_;
+};
+
+}  // namespace
+
+GrpcInterceptors CountAnswers(const AccessControl& access) {
+  GrpcInterceptors made;
+  made.push_back(std::make_unique<AnswerCounts>(access));
+  return made;
+}
+
+}  // namespace stepwell

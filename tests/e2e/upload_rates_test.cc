@@ -1,0 +1,161 @@
+// Uploads of traces are calls as others are, whatever becomes of them; and who finds no place is told when to come again.
+#include <gmock/gmock.h>
+
+#include <list>
+
+#include "base/sha256.h"
+#include "stepwell/v1/trace.grpc.pb.h"
+#include "tests/e2e/error_details.h"
+#include "tests/e2e/rates_stand.h"
+
+namespace stepwell::testing {
+namespace {
+
+using google::rpc::ErrorInfo;
+using google::rpc::RetryInfo;
+
+constexpr int kAtOnce = 30;
+
+// One that has begun.
+struct Upload {
+  grpc::ClientContext context;
+  v1::UploadTraceResponse response;
+  std::unique_ptr<grpc::ClientWriter<v1::UploadTraceRequest>> writer;
+
+  grpc::Status End() {
+    writer->WritesDone();
+    return writer->Finish();
+  }
+};
+
+std::string ReasonOf(const grpc::Status& status) {
+  const auto info = DetailOf<ErrorInfo>(status);
+  return info ? info->reason() : "";
+}
+
+v1::UploadTraceRequest Header(const std::string& trial, const std::string& bytes) {
+  v1::UploadTraceRequest request;
+  request.mutable_upload()->mutable_trial()->set_external_id(trial);
+  auto& header = *request.mutable_upload()->mutable_header();
+  header.set_name("a.json");
+  header.set_format(v1::TRACE_FORMAT_CHROME_JSON);
+  header.set_byte_count(static_cast<std::int64_t>(bytes.size()));
+  Sha256 sha;
+  sha.Feed(bytes);
+  header.set_sha256(sha.Finish());
+  return request;
+}
+
+v1::UploadTraceRequest Part(const std::string& bytes) {
+  v1::UploadTraceRequest request;
+  request.mutable_part()->set_data(bytes);
+  return request;
+}
+
+// Only tokens pay.
+class UploadRatesTest : public TokenRatesTest {
+ protected:
+  std::string shared() const override { return "127.0.0.1"; }
+  Words more() const override { return {"--calls-per-second", "1"}; }
+
+  void MakeTrial(const std::string& name) {
+    const auto stub = v1::IngestService::NewStub(Channel());
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + token_);
+    v1::WriteChunksRequest request;
+    v1::WriteChunksResponse response;
+    *request.add_messages() = OpenMessage({.writer = Uuid::Random(), .external_id = name});
+    const grpc::Status written = stub->WriteChunks(&context, request, &response);
+    ASSERT_TRUE(written.ok()) << written.error_message();
+    ASSERT_TRUE(response.messages(0).has_opened()) << response.ShortDebugString();
+  }
+  Upload& Begin(const std::string& token) {
+    Upload& upload = uploads_.emplace_back();
+    upload.context.AddMetadata("authorization", "Bearer " + token);
+    upload.context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+    upload.writer = stub_->UploadTrace(&upload.context, &upload.response);
+    return upload;
+  }
+  // Many at once, each with those messages: it pays for ten and no more, and all others are told so.
+  void ExpectToPay(const std::string& token, const std::vector<v1::UploadTraceRequest>& messages,
+                   const std::string& reason) {
+    const absl::Time begin = absl::Now();
+    std::vector<Upload*> calls;
+    for (int i = 0; i < kAtOnce; ++i) calls.push_back(&Begin(token));
+    // A write fails where it was answered before.
+    for (Upload* each : calls) {
+      for (const auto& message : messages) (void)each->writer->Write(message);
+    }
+    int paid = 0;
+    for (Upload* each : calls) {
+      const grpc::Status ended = each->End();
+      const std::string told = ended.ok() ? "" : ReasonOf(ended);
+      paid += told == reason ? 1 : 0;
+      if (told == reason) continue;
+      EXPECT_EQ(told, "RATE_LIMIT") << ended.error_message();
+      EXPECT_TRUE(DetailOf<RetryInfo>(ended).has_value());
+    }
+    EXPECT_GE(paid, 10) << "it was counted twice";
+    EXPECT_LE(paid, 12 + absl::ToDoubleSeconds(absl::Now() - begin));
+  }
+  // Both halves of the places, by two tokens.
+  void TakeAllPlaces() {
+    const std::string holders[] = {MakeToken("write:*").text(), MakeToken("write:*").text()};
+    for (int i = 0; i < 16; ++i) Begin(holders[i % 2]);
+    EXPECT_TRUE(Eventually([&] { return ReasonOf(Begin(token_).End()) == "TRACES_UNDER_WAY"; },
+                           absl::Seconds(20)));
+  }
+
+  std::unique_ptr<v1::TraceService::Stub> stub_;
+  std::list<Upload> uploads_;
+
+  void SetUp() override {
+    TokenRatesTest::SetUp();
+    stub_ = v1::TraceService::NewStub(Channel());
+  }
+  void TearDown() override {
+    for (Upload& each : uploads_) each.context.TryCancel();
+  }
+};
+
+TEST_F(UploadRatesTest, WhateverBecomesOfThemUploadsAreCallsOnce) {
+  const std::string bytes = R"({"traceEvents":[]})";
+  MakeTrial("run");
+  // Once it is there, many may bring it at one time.
+  Upload& first = Begin(token_);
+  ASSERT_TRUE(first.writer->Write(Header("run", bytes)) && first.writer->Write(Part(bytes)));
+  const grpc::Status brought = first.End();
+  ASSERT_TRUE(brought.ok() && first.response.complete()) << brought.error_message();
+  const struct {
+    const char* name;
+    const char* grant;
+    std::vector<v1::UploadTraceRequest> messages;
+    const char* reason;
+  } rows[] = {
+      {"of one that may ingest nothing", "read:*", {Header("run", bytes)}, "GRANT_MISSING"},
+      {"of another trial", "ingest:default/mine", {Header("run", bytes)}, "GRANT_MISSING"},
+      {"that say nothing", "write:*", {}, "HEADER"},
+      {"without a header", "write:*", {Part(bytes)}, "HEADER"},
+      {"of no trial", "write:*", {Header("none", bytes)}, "NOT_FOUND"},
+      {"that are there", "write:*", {Header("run", bytes), Part(bytes)}, ""},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    ExpectToPay(MakeToken(row.grant).text(), row.messages, row.reason);
+  }
+}
+
+TEST_F(UploadRatesTest, ThoseThatFindNoPlaceAreCallsAndAreToldWhenToComeAgain) {
+  TakeAllPlaces();
+  const std::string late = MakeToken("write:*").text();
+  const grpc::Status refused = Begin(late).End();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(ReasonOf(refused), "TRACES_UNDER_WAY");
+  const auto retry = DetailOf<RetryInfo>(refused);
+  ASSERT_TRUE(retry.has_value());
+  EXPECT_EQ(retry->retry_delay().seconds(), 1);
+  ExpectToPay(MakeToken("write:*").text(), {}, "TRACES_UNDER_WAY");
+}
+
+}  // namespace
+}  // namespace stepwell::testing
