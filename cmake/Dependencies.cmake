@@ -19,6 +19,9 @@ find_program(GRPC_CPP_PLUGIN grpc_cpp_plugin REQUIRED)
 find_path(BOOST_INCLUDE_DIR boost/beast.hpp REQUIRED)
 add_library(stepwell_boost INTERFACE)
 target_include_directories(stepwell_boost SYSTEM INTERFACE ${BOOST_INCLUDE_DIR})
+# Of what Beast 1.81 asserts of a last chunk, one thing does not hold where it comes in pieces (mended upstream in
+# boostorg/beast#2861): a client could end the master. One definition for all, for its templates are one in a program.
+target_compile_definitions(stepwell_boost INTERFACE BOOST_DISABLE_ASSERTS)
 find_path(CXXOPTS_INCLUDE_DIR cxxopts.hpp REQUIRED)
 find_path(RAPIDJSON_INCLUDE_DIR rapidjson/reader.h REQUIRED)
 if(STEPWELL_BUILD_TESTS)

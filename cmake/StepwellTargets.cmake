@@ -1,5 +1,10 @@
 # The ways a folder declares what it builds. Sources are globbed: a new file needs no CMake line.
 
+if(STEPWELL_UNITY)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/batches.py)
+endif()
+
 # Flags of our own code. Third-party headers are SYSTEM, so warnings there stay silent.
 add_library(stepwell_flags INTERFACE)
 target_compile_options(stepwell_flags INTERFACE
@@ -27,6 +32,46 @@ if(STEPWELL_FAILPOINTS)
   target_compile_definitions(stepwell_flags INTERFACE STEPWELL_FAILPOINTS=1)
 endif()
 
+# Sources that the mutants of tests/simulation stand in for: a library gives the rest of itself, object by object.
+set(STEPWELL_MUTATED
+  server/group_committer.cc server/ingest_session.cc storage/advance_rules.cc client/agent/frame_sealer.cc
+  client/agent/outbound_writer.cc client/agent/send_window.cc client/agent/served_writer.cc client/agent/spool.cc)
+
+# stepwell_batches(OUT NAME source...): with STEPWELL_UNITY the sources of the target NAME in batches of up to eight, each a
+# file that includes them: what they share is parsed and compiled once, which takes half the time. By their place in the
+# tree, not by CMake's UNITY_BUILD, which knows a file by its absolute path: no other clone's cache would serve it.
+# cmake/batches.py says which go together. Warnings of shadowed names, and of who holds a hidden type, would be of other files: builds without batches
+# have them.
+function(stepwell_batches out name)
+  if(NOT STEPWELL_UNITY)
+    set(${out} ${ARGN} PARENT_SCOPE)
+    return()
+  endif()
+  set(alone)
+  set(together)
+  foreach(source ${ARGN})
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE place)
+    get_property(definitions SOURCE ${source} PROPERTY COMPILE_DEFINITIONS)
+    if(place IN_LIST STEPWELL_MUTATED OR definitions)
+      list(APPEND alone ${source})
+    else()
+      list(APPEND together ${source})
+    endif()
+  endforeach()
+  execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/batches.py ${PROJECT_SOURCE_DIR} 8 ${together}
+    OUTPUT_VARIABLE lines OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+  string(REPLACE "\n" ";" lines "${lines}")
+  set(made)
+  foreach(line ${lines})
+    string(REGEX REPLACE "([^ ]+) ?" "#include \"\\1\"\n" text "${line}")
+    list(LENGTH made number)
+    file(CONFIGURE OUTPUT unity/${name}_${number}.cc CONTENT "${text}")
+    list(APPEND made ${CMAKE_CURRENT_BINARY_DIR}/unity/${name}_${number}.cc)
+  endforeach()
+  set_source_files_properties(${made} PROPERTIES COMPILE_OPTIONS "-Wno-shadow;-Wno-subobject-linkage")
+  set(${out} ${alone} ${made} PARENT_SCOPE)
+endfunction()
+
 # stepwell_library(NAME DEPS target...): every .cc below the current folder (not in subfolders that
 # have a CMakeLists.txt of their own) becomes the static library NAME. EXCLUDE lists file names left out.
 function(stepwell_library name)
@@ -40,6 +85,7 @@ function(stepwell_library name)
     target_link_libraries(${name} INTERFACE stepwell_flags ${ARG_DEPS})
     return()
   endif()
+  stepwell_batches(sources ${name} ${sources})
   add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC stepwell_flags ${ARG_DEPS})
 endfunction()
@@ -57,6 +103,7 @@ function(stepwell_tests name)
   if(NOT sources)
     return()
   endif()
+  stepwell_batches(sources ${name} ${sources})
   add_executable(${name} ${sources})
   target_link_libraries(${name} PRIVATE stepwell_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   # What is tested is compiled as it is shipped; optimising the tests themselves would cost a third of
@@ -86,7 +133,7 @@ endfunction()
 
 # stepwell_path(NAME path [BY header...]): the macro NAME is the path, for those sources of the current folder that name it or
 # include one of the headers. The others keep a command without this tree's place in it, so that a compiler's cache serves
-# any clone.
+# any clone. Before stepwell_tests: a source that has a macro of its own is in no batch.
 function(stepwell_path macro path)
   cmake_parse_arguments(ARG "" "" "BY" ${ARGN})
   set(named "(^|[^A-Z_])${macro}([^A-Z_]|$)")

@@ -6,6 +6,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -39,6 +42,43 @@ absl::Status MakeDataDirectory(const std::string& directory) {
       geteuid(), " may read and write, or one that it may make"));
 }
 
+// What a master makes, or who starts it for the first time: their log, certificates, configuration. A mount point has
+// lost+found.
+bool IsMasters(const std::string& name) {
+  static const std::set<std::string> kNames = {"certs", "lock",   "log",   "lost+found",
+                                               "spool", "socket", "token", "ready.json"};
+  for (const char* ending : {".log", ".pem", ".key", ".conf"}) {
+    if (absl::EndsWith(name, ending)) return true;
+  }
+  return kNames.contains(name) || name == ".snapshot" || absl::StartsWith(name, "token.");
+}
+
+// A directory of somebody else's, /etc for example, is not filled with a database.
+absl::Status CheckIsMasters(const std::string& directory) {
+  const std::string as_given = absl::StrCat("--data-dir ", directory, ": ");
+  std::error_code error;
+  std::optional<std::string> strange;
+  for (auto entry = std::filesystem::directory_iterator(directory, error);
+       !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    // Also one whose database was moved aside, as we advise at times.
+    if (name == "pg" || absl::StartsWith(name, "pg.") || name == "master-id") {
+      return absl::OkStatus();
+    }
+    if (!IsMasters(name)) strange = name;
+  }
+  // One that is not there yet, or no directory: who makes it says so.
+  if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory ||
+      error == std::errc::permission_denied) {
+    return absl::OkStatus();
+  }
+  if (error) return absl::FailedPreconditionError(absl::StrCat(as_given, error.message()));
+  if (!strange) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(as_given, "is no master's, it has ", *strange,
+                   "; allowed is a new or empty directory, or one that a master made"));
+}
+
 // A server that answers so will not answer otherwise by itself. libpq gives no SQLSTATE for a
 // connection that was refused, only the server's words.
 bool WantsAPerson(const absl::Status& status) {
@@ -62,6 +102,11 @@ absl::Status MigrateOnce(const std::string& url) {
 
 }  // namespace
 
+absl::Status CheckDataDirectory(const ServeOptions& options) {
+  if (options.data_dir.empty()) return absl::OkStatus();
+  return CheckIsMasters(options.data_dir);
+}
+
 absl::StatusOr<StartedDatabase> StartDatabase(const ServeOptions& options) {
   StartedDatabase started;
   if (!options.database_url.empty()) {
@@ -81,6 +126,7 @@ absl::StatusOr<StartedDatabase> StartDatabase(const ServeOptions& options) {
   }
   std::error_code error;
   started.data_directory = std::filesystem::absolute(started.data_directory, error).string();
+  STEPWELL_RETURN_IF_ERROR(CheckIsMasters(started.data_directory));
   STEPWELL_RETURN_IF_ERROR(MakeDataDirectory(started.data_directory));
   PrivatePostgres::Options private_options;
   private_options.directory = started.data_directory;

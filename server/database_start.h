@@ -24,6 +24,9 @@ struct StartedDatabase {
   std::string data_directory;
 };
 
+// Before anything is written there. kFailedPrecondition: it is somebody else's.
+absl::Status CheckDataDirectory(const ServeOptions& options);
+
 // Creates the data directory and starts a private PostgreSQL in it; with a URL only checks that.
 // kFailedPrecondition and kInvalidArgument say what must be put right.
 absl::StatusOr<StartedDatabase> StartDatabase(const ServeOptions& options);

@@ -4,8 +4,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,12 +15,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/log.h"
 #include "base/process_secrets.h"
 #include "base/status_macros.h"
+#include "base/tls/tls_files.h"
 #include "nlohmann/json.hpp"
 #include "server/database_start.h"
 #include "server/listen_socket.h"
@@ -113,8 +119,33 @@ std::string TokenLine(const ServeOptions& options) {
   return absl::StrCat("  token     in ", options.token_file, "; clients show it: STEPWELL_TOKEN\n");
 }
 
-constexpr char kTlsLine[] =
-    "  TLS       clients name the CA of the certificate: STEPWELL_TLS_CA=FILE\n";
+// As a shell takes it, from any directory.
+std::string ShellPath(const std::string& path) {
+  std::error_code error;
+  const std::string whole = std::filesystem::absolute(path, error).string();
+  const bool is_plain = std::all_of(whole.begin(), whole.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || absl::StrContains("/._-+:@", static_cast<char>(c));
+  });
+  return is_plain ? whole : absl::StrCat("'", absl::StrReplaceAll(whole, {{"'", "'\\''"}}), "'");
+}
+
+// What the commands below it need of a master that speaks TLS. The CA where `stepwell tls init` puts it; else the reader
+// knows.
+std::string TlsExports(const ServeOptions& options) {
+  const std::string ca =
+      (std::filesystem::path(options.tls_cert).parent_path() / "ca.pem").string();
+  std::string text = absl::StrCat(
+      "  export STEPWELL_TLS_CA=", IsSignedBy(options.tls_cert, ca) ? ShellPath(ca) : "FILE", "\n");
+  if (!options.token_file.empty()) {
+    absl::StrAppend(&text, "  export STEPWELL_TOKEN=\"$(cat ", ShellPath(options.token_file),
+                    ")\"\n");
+  }
+  if (!options.tls_client_ca.empty()) {
+    absl::StrAppend(&text, "  export STEPWELL_TLS_CERT=FILE STEPWELL_TLS_KEY=FILE\n",
+                    "      a certificate of your own, and its key\n");
+  }
+  return text;
+}
 
 void PrintFirstScreen(const ServerAddresses& at, const ServeOptions& options) {
   const bool has_tls = !options.tls_cert.empty();
@@ -126,6 +157,7 @@ void PrintFirstScreen(const ServerAddresses& at, const ServeOptions& options) {
       "%s"
       "\n"
       "Next, in another terminal; NAME is your trial's:\n"
+      "%s"
       "  STEPWELL_SERVER=%s STEPWELL_TRIAL=NAME ./train\n"
       "      your program, with Stepwell's recorder in it: it starts its agent, which ships what\n"
       "      is recorded, samples this machine, and ends by itself\n"
@@ -140,8 +172,9 @@ void PrintFirstScreen(const ServerAddresses& at, const ServeOptions& options) {
       "\n"
       "Stop with Ctrl-C.\n",
       STEPWELL_VERSION, at.grpc.c_str(), has_tls ? "https" : "http", at.http.c_str(),
-      ShownUrl(at.database_url).c_str(), (has_tls ? kTlsLine + TokenLine(options) : "").c_str(),
-      at.grpc.c_str(), at.grpc.c_str(), at.grpc.c_str(), ShownUrl(at.database_url).c_str());
+      ShownUrl(at.database_url).c_str(), (has_tls ? TokenLine(options) : "").c_str(),
+      (has_tls ? TlsExports(options) : "").c_str(), at.grpc.c_str(), at.grpc.c_str(),
+      at.grpc.c_str(), ShownUrl(at.database_url).c_str());
   std::fflush(stdout);
 }
 
@@ -229,6 +262,9 @@ int Serve(ServeOptions options) {
   if (const absl::Status status = CheckListen(options); !status.ok()) {
     return Fail(status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitConfig,
                 status.message());
+  }
+  if (const absl::Status status = CheckDataDirectory(options); !status.ok()) {
+    return Fail(kExitConfig, status.message());
   }
   if (!is_named) {
     const absl::Status made = MakeDirectoryOf(options.token_file);

@@ -257,10 +257,11 @@ absl::StatusOr<Caller> TokenGuard::IdentifyToken(const std::string& token) {
   const absl::MutexLock lock(&mu_);
   LookAgain();
   if (!token.empty() && admin_ != nullptr && IsSameDigest(whole, admin_->digest)) return admin_;
+  if (token.empty()) return absl::UnauthenticatedError(kNoToken);
   // The one in the file is in no form that tells its id.
   if (!parts) {
-    return ended_.Knows(kAdminId, whole) ? EndedTokenRefusal(kNoToken)
-                                         : absl::UnauthenticatedError(kNoToken);
+    return ended_.Knows(kAdminId, whole) ? EndedTokenRefusal(kNotKnown)
+                                         : absl::UnauthenticatedError(kNotKnown);
   }
   STEPWELL_RETURN_IF_ERROR(CheckMemory());
   const auto found = holders_.find(std::string(parts->id));

@@ -15,7 +15,7 @@ namespace {
 
 // Rows of one transaction: 10 to 50 ms, with their values in TOAST.
 constexpr std::int64_t kSliceRowsMax = 1000;
-constexpr int kStretchesMax = 64;
+constexpr int kStretchesAtOnce = 64;
 
 SqlText RowsLeaf(const NamedLeaf& leaf) {
   return LeafTable(leaf.pair == LeafPair::kSamples ? "metrics" : "rollups", leaf.key.keep_class,
@@ -220,7 +220,7 @@ absl::StatusOr<std::deque<PgSliceSweeper::Stretch>> PgSliceSweeper::ReadStretche
       connection_.Exec(
           StretchesSql(leaf, target.is_group),
           {Value(target.trial_id), after.first_time_us, after.tick_no, after.step_seconds,
-           std::int64_t{kStretchesMax}, PgArray(target.series_nos)}));
+           std::int64_t{kStretchesAtOnce}, PgArray(target.series_nos)}));
   std::deque<Stretch> stretches;
   for (int row = 0; row < rows.row_count(); ++row) {
     Stretch& stretch = stretches.emplace_back();

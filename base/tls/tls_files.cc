@@ -18,25 +18,33 @@ namespace {
 // A chain of certificates is some kilobytes, a bundle of all public CAs a quarter of this.
 constexpr std::size_t kFileBytesMax = 1 << 20;
 
-absl::StatusOr<std::string> ReadPem(const std::string& path) {
+// As it is told of, with the option that named it.
+struct PemFile {
+  const char* option;
+  const std::string& path;
+};
+
+std::string Told(const PemFile& file) { return absl::StrCat(file.option, " ", file.path); }
+
+absl::StatusOr<std::string> ReadPem(const PemFile& named) {
   errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::ErrnoToStatus(errno == 0 ? ENOENT : errno, path);
+  std::ifstream file(named.path, std::ios::binary);
+  if (!file) return absl::ErrnoToStatus(errno == 0 ? ENOENT : errno, Told(named));
   std::string text;
   char piece[4096];
   while (file.read(piece, sizeof piece) || file.gcount() > 0) {
     text.append(piece, static_cast<std::size_t>(file.gcount()));
     if (text.size() > kFileBytesMax) {
-      return absl::InvalidArgumentError(absl::StrCat(path, ": over 1 MiB; PEM is expected"));
+      return absl::InvalidArgumentError(absl::StrCat(Told(named), ": over 1 MiB; PEM is expected"));
     }
   }
-  if (file.bad()) return absl::UnavailableError(absl::StrCat(path, ": cannot be read"));
+  if (file.bad()) return absl::UnavailableError(absl::StrCat(Told(named), ": cannot be read"));
   return text;
 }
 
-absl::Status Wrong(const std::string& path, const std::string& what) {
+absl::Status Wrong(const PemFile& file, const std::string& what) {
   ERR_clear_error();
-  return absl::InvalidArgumentError(absl::StrCat(path, ": ", what));
+  return absl::InvalidArgumentError(absl::StrCat(Told(file), ": ", what));
 }
 
 // Asks nobody for a password.
@@ -55,24 +63,25 @@ absl::Time TimeOf(const ASN1_TIME* time) {
   return absl::FromTM(parts, absl::UTCTimeZone());
 }
 
-absl::Status CheckPair(const TlsFiles& files, TlsSide side, TlsMaterial& read) {
+absl::Status CheckPair(const PemFile& cert, const PemFile& key_file, TlsSide side,
+                       TlsMaterial& read) {
   const auto certificate = FirstCertificate(read.cert_pem);
-  if (certificate == nullptr) return Wrong(files.cert, "no certificate in PEM");
+  if (certificate == nullptr) return Wrong(cert, "no certificate in PEM");
   bool is_encrypted = false;
   const OpensslOwned<EVP_PKEY> key(
       PEM_read_bio_PrivateKey(BioOf(read.key_pem).get(), nullptr, NoPassword, &is_encrypted));
   if (is_encrypted)
-    return Wrong(files.key, "the key is encrypted; one without a password is expected");
-  if (key == nullptr) return Wrong(files.key, "no private key in PEM");
+    return Wrong(key_file, "the key is encrypted; one without a password is expected");
+  if (key == nullptr) return Wrong(key_file, "no private key in PEM");
   if (X509_check_private_key(certificate.get(), key.get()) != 1) {
-    return Wrong(files.key, absl::StrCat("is not the key of ", files.cert));
+    return Wrong(key_file, absl::StrCat("is not the key of ", cert.path));
   }
   // Those of `stepwell tls init` say which side they are for: mixed up they are found here, not by
   // the first client.
   const bool is_server = side == TlsSide::kServer;
   const int purpose = is_server ? X509_PURPOSE_SSL_SERVER : X509_PURPOSE_SSL_CLIENT;
   if (X509_check_purpose(certificate.get(), purpose, 0) != 1) {
-    return Wrong(files.cert,
+    return Wrong(cert,
                  is_server ? "is no certificate of a server" : "is no certificate of a client");
   }
   read.expires = TimeOf(X509_get0_notAfter(certificate.get()));
@@ -88,15 +97,32 @@ std::string Variable(const char* name) {
 
 absl::StatusOr<TlsMaterial> ReadTls(const TlsFiles& files, TlsSide side) {
   TlsMaterial read;
+  // A client's may come by a variable, also where there is no option.
+  const bool is_server = side == TlsSide::kServer;
+  const PemFile ca{is_server ? "--tls-client-ca" : "--tls-ca (STEPWELL_TLS_CA)", files.ca};
+  const PemFile cert{is_server ? "--tls-cert" : "--tls-cert (STEPWELL_TLS_CERT)", files.cert};
+  const PemFile key{is_server ? "--tls-key" : "--tls-key (STEPWELL_TLS_KEY)", files.key};
   if (!files.ca.empty()) {
-    STEPWELL_ASSIGN_OR_RETURN(read.ca_pem, ReadPem(files.ca));
-    if (FirstCertificate(read.ca_pem) == nullptr) return Wrong(files.ca, "no certificate in PEM");
+    STEPWELL_ASSIGN_OR_RETURN(read.ca_pem, ReadPem(ca));
+    if (FirstCertificate(read.ca_pem) == nullptr) return Wrong(ca, "no certificate in PEM");
   }
   if (files.cert.empty()) return read;
-  STEPWELL_ASSIGN_OR_RETURN(read.cert_pem, ReadPem(files.cert));
-  STEPWELL_ASSIGN_OR_RETURN(read.key_pem, ReadPem(files.key));
-  STEPWELL_RETURN_IF_ERROR(CheckPair(files, side, read));
+  STEPWELL_ASSIGN_OR_RETURN(read.cert_pem, ReadPem(cert));
+  STEPWELL_ASSIGN_OR_RETURN(read.key_pem, ReadPem(key));
+  STEPWELL_RETURN_IF_ERROR(CheckPair(cert, key, side, read));
   return read;
+}
+
+bool IsSignedBy(const std::string& cert, const std::string& ca) {
+  const auto cert_pem = ReadPem({"", cert});
+  const auto ca_pem = ReadPem({"", ca});
+  if (!cert_pem.ok() || !ca_pem.ok()) return false;
+  const auto signed_one = FirstCertificate(*cert_pem);
+  const auto authority = FirstCertificate(*ca_pem);
+  const bool is_signed = signed_one != nullptr && authority != nullptr &&
+                         X509_verify(signed_one.get(), X509_get0_pubkey(authority.get())) == 1;
+  ERR_clear_error();
+  return is_signed;
 }
 
 TlsFiles ClientTls(TlsFiles given) {

@@ -34,8 +34,11 @@ struct TlsMaterial {
 enum class TlsSide { kServer, kClient };
 
 // Those that are named. kNotFound, kPermissionDenied and kInvalidArgument (no PEM, a key that is not the
-// certificate's, one that is encrypted, a certificate for the other side) name the file.
+// certificate's, one that is encrypted, a certificate for the other side) name the option and its file.
 absl::StatusOr<TlsMaterial> ReadTls(const TlsFiles& files, TlsSide side);
+
+// Whether the first certificate of the file `cert` is signed by that of the file `ca`. False also where one is not there.
+bool IsSignedBy(const std::string& cert, const std::string& ca);
 
 // STEPWELL_TLS_CA, STEPWELL_TLS_CERT and STEPWELL_TLS_KEY where `given` has none; of a pair, both.
 TlsFiles ClientTls(TlsFiles given);

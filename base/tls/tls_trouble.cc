@@ -2,68 +2,19 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
-#include <memory>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/clock.h"
 #include "base/steady_time.h"
+#include "base/tcp_probe.h"
 #include "base/tls/openssl_text.h"
 
 namespace stepwell {
 namespace {
-
-struct Place {
-  std::string host;
-  std::string port;
-};
-
-Place PlaceOf(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return {address, ""};
-  Place place{address.substr(0, colon), address.substr(colon + 1)};
-  if (place.host.size() > 2 && place.host.front() == '[' && place.host.back() == ']') {
-    place.host = place.host.substr(1, place.host.size() - 2);
-  }
-  return place;
-}
-
-bool WaitFor(int fd, short events, SteadyTime deadline) {
-  pollfd wait{fd, events, 0};
-  const auto left_ms = absl::ToInt64Milliseconds(deadline.Left());
-  return poll(&wait, 1, static_cast<int>(std::clamp<std::int64_t>(left_ms, 0, 60'000))) > 0;
-}
-
-// -1: nobody listens there, or not in time.
-int Connect(const Place& place, SteadyTime deadline) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (getaddrinfo(place.host.c_str(), place.port.c_str(), &hints, &found) != 0) return -1;
-  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
-  for (const addrinfo* at = found; at != nullptr; at = at->ai_next) {
-    const int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) continue;
-    int error = connect(fd, at->ai_addr, at->ai_addrlen) == 0 ? 0 : errno;
-    if (error == EINPROGRESS && WaitFor(fd, POLLOUT, deadline)) {
-      socklen_t bytes = sizeof error;
-      getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
-    }
-    if (error == 0) return fd;
-    close(fd);
-  }
-  return -1;
-}
 
 // Until `step` is through, or failed for good: its last result.
 template <typename Step>
@@ -75,11 +26,11 @@ int Drive(SSL* tls, SteadyTime deadline, Step step) {
     const int want = SSL_get_error(tls, result);
     const short events = want == SSL_ERROR_WANT_WRITE ? POLLOUT : POLLIN;
     if (want != SSL_ERROR_WANT_READ && want != SSL_ERROR_WANT_WRITE) return result;
-    if (!WaitFor(SSL_get_fd(tls), events, deadline)) return 0;
+    if (!TcpProbe::WaitFor(SSL_get_fd(tls), events, deadline)) return 0;
   }
 }
 
-bool LoadClient(SSL_CTX* context, const TlsMaterial& material, const Place& place) {
+bool LoadClient(SSL_CTX* context, const TlsMaterial& material, const std::string& host) {
   X509_STORE* store = SSL_CTX_get_cert_store(context);
   const auto bundle = BioOf(material.ca_pem);
   while (X509* one = PEM_read_bio_X509(bundle.get(), nullptr, nullptr, nullptr)) {
@@ -90,12 +41,12 @@ bool LoadClient(SSL_CTX* context, const TlsMaterial& material, const Place& plac
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
   X509_VERIFY_PARAM* expected = SSL_CTX_get0_param(context);
   std::array<unsigned char, 16> numbers{};
-  const bool is_numeric = inet_pton(AF_INET, place.host.c_str(), numbers.data()) == 1 ||
-                          inet_pton(AF_INET6, place.host.c_str(), numbers.data()) == 1;
+  const bool is_numeric = inet_pton(AF_INET, host.c_str(), numbers.data()) == 1 ||
+                          inet_pton(AF_INET6, host.c_str(), numbers.data()) == 1;
   if (is_numeric) {
-    X509_VERIFY_PARAM_set1_ip_asc(expected, place.host.c_str());
+    X509_VERIFY_PARAM_set1_ip_asc(expected, host.c_str());
   } else {
-    X509_VERIFY_PARAM_set1_host(expected, place.host.c_str(), 0);
+    X509_VERIFY_PARAM_set1_host(expected, host.c_str(), 0);
   }
   if (material.cert_pem.empty()) return true;
   const auto cert_text = BioOf(material.cert_pem);
@@ -110,7 +61,7 @@ bool LoadClient(SSL_CTX* context, const TlsMaterial& material, const Place& plac
   return SSL_CTX_use_PrivateKey(context, key.get()) == 1;
 }
 
-std::string OfMaster(long verdict, const Place& place) {
+std::string OfMaster(long verdict, const std::string& host) {
   switch (verdict) {
     case X509_V_ERR_CERT_HAS_EXPIRED:
       return "the master's certificate has expired";
@@ -118,7 +69,7 @@ std::string OfMaster(long verdict, const Place& place) {
       return "the master's certificate is not valid yet: is the clock of this machine right?";
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-      return absl::StrCat("the master's certificate is for other names than '", place.host, "'");
+      return absl::StrCat("the master's certificate is for other names than '", host, "'");
     default:
       return absl::StrCat("the master's certificate is not signed by the CA of --tls-ca (",
                           X509_verify_cert_error_string(verdict), ")");
@@ -174,23 +125,22 @@ Tried Try(SSL* tls, SteadyTime deadline) {
 std::string TlsTrouble(const std::string& address, const TlsMaterial& own,
                        absl::Duration patience) {
   const SteadyTime deadline = SteadyTime::Now() + patience;
-  const Place place = PlaceOf(address);
-  const int fd = Connect(place, deadline);
-  if (fd < 0) return "";
-  const absl::Cleanup closer = [fd] { close(fd); };
+  const TcpProbe probe(address, deadline);
+  if (!probe.connected()) return "";
+  const std::string& host = probe.host();
   const OpensslOwned<SSL_CTX> context(SSL_CTX_new(TLS_client_method()));
   if (context == nullptr) return OpensslText();
-  if (!own.ca_pem.empty() && !LoadClient(context.get(), own, place)) return OpensslText();
+  if (!own.ca_pem.empty() && !LoadClient(context.get(), own, host)) return OpensslText();
   const OpensslOwned<SSL> tls(SSL_new(context.get()));
-  if (tls == nullptr || SSL_set_fd(tls.get(), fd) != 1) return OpensslText();
-  SSL_set_tlsext_host_name(tls.get(), place.host.c_str());
+  if (tls == nullptr || SSL_set_fd(tls.get(), probe.fd()) != 1) return OpensslText();
+  SSL_set_tlsext_host_name(tls.get(), host.c_str());
   const Tried tried = Try(tls.get(), deadline);
   if (own.ca_pem.empty()) {
     // Who has no TLS himself wants to know one thing.
     if (!tried.is_through) return "";
     return "the master speaks TLS: name the CA of its certificate by --tls-ca (STEPWELL_TLS_CA)";
   }
-  if (tried.verdict != X509_V_OK) return OfMaster(tried.verdict, place);
+  if (tried.verdict != X509_V_OK) return OfMaster(tried.verdict, host);
   if (IsNoTls(tried.reason)) {
     return "the master speaks no TLS there: leave out --tls-ca (STEPWELL_TLS_CA)";
   }

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/cli/nearest.h"
 #include "client/cli/run.h"
 #include "fmt/format.h"
 
@@ -33,11 +34,21 @@ std::vector<std::string> Words(const std::string& name) {
   return words;
 }
 
-std::string KnownNames() {
+std::vector<std::string> KnownNames() {
   std::vector<std::string> names;
   for (const Command& command : kElsewhere) names.emplace_back(command.name);
   for (const Command& command : Commands()) names.emplace_back(command.name);
-  return absl::StrJoin(names, ", ");
+  return names;
+}
+
+// Of `given`, which is none.
+std::string NoCommandText(const std::string& given) {
+  const std::vector<std::string> names = KnownNames();
+  const std::vector<std::string> near = NearestNames(given, {names.begin(), names.end()});
+  const std::string meant =
+      near.empty() ? "" : absl::StrCat("did you mean '", absl::StrJoin(near, "' or '"), "'? ");
+  return absl::StrCat("no command '", given, "'; ", meant,
+                      "there are: ", absl::StrJoin(names, ", "));
 }
 
 // "admin" of "admin flush": commands that share a first word.
@@ -86,9 +97,9 @@ const std::vector<Command>& Commands() {
       {"admin profiling", "switch a trial's recording on or off, or thin it out", RunAdminProfiling,
        " my-run off"},
       {"admin status", "what the master is and how it does", RunAdminStatus},
-      {"admin archive", "keep a trial from being written", RunAdminArchive},
-      {"admin unarchive", "let it be written again", RunAdminUnarchive},
-      {"admin delete", "delete a trial for good", RunAdminDelete},
+      {"admin archive", "keep a trial from being written", RunAdminArchive, " my-run"},
+      {"admin unarchive", "let it be written again", RunAdminUnarchive, " my-run"},
+      {"admin delete", "delete a trial for good", RunAdminDelete, " my-run"},
       {"capture", "trace the next steps of running ranks", RunCapture},
       {"trace merge", "traces of ranks, cycles and profilers as one", RunTraceMerge,
        " traces/*.json --output merged.json.gz"},
@@ -170,7 +181,7 @@ int RunCommandLine(const std::vector<std::string>& args, Streams streams) {
     }
     absl::StrAppend(&given, " ", args[1]);
   }
-  streams.err << "stepwell: no command '" << given << "'; there are: " << KnownNames() << "\n";
+  streams.err << "stepwell: " << NoCommandText(given) << "\n";
   return kExitUsage;
 }
 

@@ -1,14 +1,17 @@
 #include "client/cli/master_client.h"
 
+#include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <ostream>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -16,6 +19,7 @@
 #include "absl/time/time.h"
 #include "base/steady_time.h"
 #include "base/tls/tls_trouble.h"
+#include "client/cli/connect_trouble.h"
 #include "client/traces/trace_upload.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -40,6 +44,15 @@ constexpr std::int64_t kTrialIdMax = 9'223'372'036'854'775'807;
 gpr_timespec FromNow(absl::Duration wait) {
   return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                       gpr_time_from_nanos(absl::ToInt64Nanoseconds(wait), GPR_TIMESPAN));
+}
+
+// A failed handshake is told in our words. Who wants gRPC's sets its variable; why it ends a process is told anyway.
+void QuietenGrpc() {
+  if (std::getenv("GRPC_VERBOSITY") != nullptr) return;
+  gpr_set_log_function([](gpr_log_func_args* line) {
+    if (!absl::StartsWith(line->message, "assertion failed")) return;
+    std::fprintf(stderr, "%s:%d: %s\n", line->file, line->line, line->message);
+  });
 }
 
 std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const MasterPlace& place) {
@@ -72,6 +85,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
 
 struct MasterClient::Stubs {
   explicit Stubs(const MasterPlace& at) : place(at) {
+    QuietenGrpc();
     grpc::ChannelArguments arguments;
     // A whole answer of one million buckets is about 60 MB.
     arguments.SetMaxReceiveMessageSize(256 << 20);
@@ -90,6 +104,9 @@ struct MasterClient::Stubs {
 
   // Ends at the first failure: a refused connection is told at once.
   absl::Status Connect() {
+    if (place.address == kOfflineServer) {
+      return absl::UnavailableError("a word for recorders, which ask none then");
+    }
     const SteadyTime deadline = SteadyTime::Now() + kConnectTime;
     for (;;) {
       if (cancelled()) return absl::CancelledError("cancelled");
@@ -99,10 +116,14 @@ struct MasterClient::Stubs {
         // TLS that is not as it should be is nothing that passes by itself.
         std::string trouble = TlsTrouble(place.address, place.own);
         if (!trouble.empty()) return absl::FailedPreconditionError(trouble);
-        return absl::UnavailableError("the connection was refused, or the name is unknown");
+        if (cancelled()) return absl::CancelledError("cancelled");
+        return absl::UnavailableError(ConnectTrouble(place.address, !place.own.ca_pem.empty()));
       }
       // In parts, so that a cancellation is seen.
-      if (deadline.HasPassed()) return absl::UnavailableError("no answer within 5 s");
+      if (deadline.HasPassed()) {
+        return absl::UnavailableError(absl::StrCat(
+            "no answer within 5 s: ", ConnectTrouble(place.address, !place.own.ca_pem.empty())));
+      }
       channel->WaitForStateChange(state, FromNow(std::min(deadline.Left(), kCancelTime)));
     }
   }

@@ -7,8 +7,11 @@
 
 namespace stepwell::cli {
 
+// What STEPWELL_SERVER says to recorders that are to ask no master (docs/environment.md).
+inline constexpr char kOfflineServer[] = "offline";
+
 struct MasterPlace {
-  std::string address;  // HOST:PORT
+  std::string address;  // HOST:PORT, or kOfflineServer
   TlsFiles tls = {};
   // Of `tls`; without a CA: plain.
   TlsMaterial own = {};

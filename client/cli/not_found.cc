@@ -136,7 +136,8 @@ std::string NothingMatchedText(MasterClient& master, const v1::TrialRef& trial,
 
 std::string KnownTrialsText(const std::vector<v1::Trial>& newest) {
   if (newest.empty()) {
-    return "This master knows no trial yet; 'stepwell agent --trial NAME' begins one.\n";
+    return "There is no trial yet that you may see; 'stepwell run --trial NAME PROGRAM' records "
+           "one.\n";
   }
   std::vector<std::string> names;
   names.reserve(newest.size());

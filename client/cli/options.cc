@@ -6,12 +6,17 @@
 #include <filesystem>
 #include <map>
 #include <ostream>
+#include <set>
+#include <string_view>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/server_address.h"
 #include "base/status_macros.h"
+#include "client/cli/nearest.h"
 
 namespace stepwell::cli {
 
@@ -20,7 +25,27 @@ struct CommandOptions::Parser {
   cxxopts::Options options;
   std::optional<cxxopts::ParseResult> result;
   std::map<std::string, std::vector<std::string>> lists;
+  std::set<std::string> names;  // with their dashes
 };
+
+namespace {
+
+// `error` of cxxopts names the option between its quotes, without dashes.
+std::string UnknownOptionText(const std::string& error, const std::set<std::string>& names) {
+  constexpr std::string_view kBegin = "‘";
+  constexpr std::string_view kEnd = "’";
+  const std::size_t begin = error.find(kBegin);
+  const std::size_t end = error.rfind(kEnd);
+  if (begin == std::string::npos || end == std::string::npos) return error;
+  const std::string word = error.substr(begin + kBegin.size(), end - begin - kBegin.size());
+  const std::string name = absl::StrCat(word.size() == 1 ? "-" : "--", word);
+  const std::vector<std::string> near = NearestNames(name, names);
+  const std::string meant =
+      near.empty() ? "" : absl::StrCat("; did you mean '", absl::StrJoin(near, "' or '"), "'?");
+  return absl::StrCat("there is no option '", name, "'", meant);
+}
+
+}  // namespace
 
 CommandOptions::CommandOptions(std::string command, std::string positional, std::string examples,
                                Asks asks)
@@ -44,17 +69,19 @@ CommandOptions::CommandOptions(std::string command, std::string positional, std:
     Value("tls-cert", "FILE", "a certificate of one's own (STEPWELL_TLS_CERT)");
     Value("tls-key", "FILE", "its key (STEPWELL_TLS_KEY)");
   }
-  parser_->options.add_options()("h,help", "this text");
+  Flag("h,help", "this text");
 }
 
 CommandOptions::~CommandOptions() = default;
 
 void CommandOptions::Flag(const std::string& name, const std::string& help) {
+  parser_->names.insert("--" + name.substr(name.find(',') + 1));
   parser_->options.add_options()(name, help);
 }
 
 void CommandOptions::Value(const std::string& name, const std::string& placeholder,
                            const std::string& help) {
+  parser_->names.insert("--" + name);
   parser_->options.add_options()(name, help, cxxopts::value<std::string>(), placeholder);
 }
 
@@ -75,6 +102,9 @@ std::optional<int> CommandOptions::Parse(const std::vector<std::string>& args, S
       streams.out << parser_->options.help() << examples_;
       return kExitOk;
     }
+  } catch (const cxxopts::exceptions::no_such_option& error) {
+    return UsageError(absl::InvalidArgumentError(UnknownOptionText(error.what(), parser_->names)),
+                      streams);
   } catch (const std::exception& error) {
     return UsageError(absl::InvalidArgumentError(error.what()), streams);
   }
@@ -99,6 +129,12 @@ std::optional<int> CommandOptions::Parse(const std::vector<std::string>& args, S
 absl::Status CommandOptions::ReadMaster() {
   if (asks_ != Asks::kMaster) return absl::OkStatus();
   master_.address = server();
+  // What asks no master may be called where recorders ask none either.
+  if (master_.address != kOfflineServer && !IsServerAddress(master_.address)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(Has("server") ? "--server" : "STEPWELL_SERVER", " is '", master_.address,
+                     "'; allowed: HOST:PORT, for example 127.0.0.1:", kDefaultGrpcPort));
+  }
   master_.tls = ClientTls({Text("tls-ca"), Text("tls-cert"), Text("tls-key")});
   STEPWELL_RETURN_IF_ERROR(CheckClientTls(master_.tls));
   // A command may go to another directory.

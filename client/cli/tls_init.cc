@@ -37,7 +37,8 @@ constexpr char kExamples[] =
     "\nExamples:\n"
     "  stepwell tls init certs --name master.lab --name 10.0.0.7\n"
     "  stepwell serve --tls-cert certs/server.pem --tls-key certs/server.key \\\n"
-    "      --tls-client-ca certs/ca.pem\n"
+    "      --tls-client-ca certs/ca.pem --token-file token\n"
+    "  export STEPWELL_TOKEN=\"$(cat token)\"\n"
     "  stepwell trials --tls-ca certs/ca.pem --tls-cert certs/client.pem --tls-key "
     "certs/client.key\n"
     "  stepwell tls init certs --name master.lab --name 10.0.0.7 --renew\n"
@@ -199,9 +200,10 @@ void Tell(const Wish& wish, absl::Time until, bool as_json, std::ostream& out) {
   out << "Certificates in " << wish.directory << ", until " << end << ", of a master called";
   for (const std::string& name : wish.names) out << " " << name;
   out << ".\nMaster:  stepwell serve --tls-cert " << wish.directory << "/server.pem --tls-key "
-      << wish.directory << "/server.key --tls-client-ca " << wish.directory
-      << "/ca.pem\nClients: STEPWELL_TLS_CA=" << wish.directory
-      << "/ca.pem STEPWELL_TLS_CERT=" << wish.directory
+      << wish.directory << "/server.key\n         and, to ask for certificates beside tokens, "
+      << "--tls-client-ca " << wish.directory
+      << "/ca.pem --token-file FILE\nClients: STEPWELL_TOKEN=TOKEN STEPWELL_TLS_CA="
+      << wish.directory << "/ca.pem STEPWELL_TLS_CERT=" << wish.directory
       << "/client.pem STEPWELL_TLS_KEY=" << wish.directory
       << "/client.key\nKeep ca.key to yourself: who has it makes certificates that all of them "
          "take.\n";

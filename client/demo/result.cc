@@ -36,7 +36,8 @@ std::string Recording(const Result& result) {
   const bool is_offline = result.recording_message.find("offline: ") != std::string::npos;
   std::string stored = is_offline         ? "yes"
                        : result.is_stored ? "yes, and all of it is stored by the master"
-                                          : "yes, but the master has not confirmed all of it";
+                                          : "yes, but the master has not confirmed all of it "
+                                            "('stepwell agent status' says why)";
   if (!result.recording_message.empty()) stored += "; " + result.recording_message;
   return stored +
          Format(" (%llu events dropped)", static_cast<unsigned long long>(result.dropped_count));

@@ -72,7 +72,9 @@ class FirstTokenTest : public StartupTest {
     ASSERT_TRUE(is_there && master_.running()) << ReadAll(log_);
     ASSERT_TRUE(Eventually([&] { return ReadAll(log_).find("Stop with") != std::string::npos; },
                            absl::Seconds(20)));
-    const std::string at = nlohmann::json::parse(ReadAll(ready)).at("http").get<std::string>();
+    const auto addresses = nlohmann::json::parse(ReadAll(ready));
+    grpc_ = addresses.at("grpc").get<std::string>();
+    const auto at = addresses.at("http").get<std::string>();
     http_ = absl::StrCat("https://127.0.0.1", at.substr(at.rfind(':')));
   }
   void Stop() {
@@ -92,6 +94,11 @@ class FirstTokenTest : public StartupTest {
     EXPECT_EQ(curl.Wait(absl::Seconds(60)), "exit 0") << ReadAll(log);
     return ReadAll(log);
   }
+  std::string Shell(const std::string& commands) {
+    ChildProcess shell;
+    shell.Start({"/bin/sh", "-c", commands}, {}, scratch_ / absl::StrCat("shell-", ++count_));
+    return shell.Wait(absl::Seconds(60));
+  }
   static std::string TokenIn(const std::string& file) {
     std::string token;
     std::ifstream(file) >> token;
@@ -110,6 +117,7 @@ class FirstTokenTest : public StartupTest {
   unsigned user_ = geteuid();
   std::string listen_ = "127.0.0.1:0";
   std::string log_;
+  std::string grpc_;
   std::string http_;
   ChildProcess master_;
 };
@@ -123,6 +131,12 @@ TEST_F(FirstTokenTest, IsMadeBesideTheDataForTheMastersUserAloneAndStays) {
   const std::string said = ReadAll(log_);
   EXPECT_THAT(said, HasSubstr("  token     in " + data + "/token; clients show it"));
   EXPECT_THAT(said, Not(HasSubstr(token)));
+  // What it says to export is all that a command needs.
+  const std::string exports =
+      absl::StrCat("  export STEPWELL_TLS_CA=", scratch_ / "ca.pem",
+                   "\n  export STEPWELL_TOKEN=\"$(cat ", data, "/token)\"\n");
+  EXPECT_THAT(said, HasSubstr(exports));
+  EXPECT_EQ(Shell(absl::StrCat(exports, "exec ", program_, " trials --server ", grpc_)), "exit 0");
   EXPECT_EQ(Asked(""), "401");
   EXPECT_EQ(Asked(token), "200");
   Stop();

@@ -17,6 +17,15 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kMib = 1 << 20;
+// A flood of resets took 60 MiB and 1.7 s of processor of the master, and four where all were handed on; with what a
+// sanitizer keeps of freed memory and looks at, 178 MiB and 3.0 s.
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::int64_t kResetsGrownMax = 256 * kMib;
+constexpr double kResetsCpuMax = 4.5;
+#else
+constexpr std::int64_t kResetsGrownMax = 128 * kMib;
+constexpr double kResetsCpuMax = 2.5;
+#endif
 
 TEST_F(FrontProxyTest, CallsCommandsAgentsAndThePageGoThroughIt) {
   StartAll();
@@ -195,8 +204,8 @@ TEST_F(FrontProxyTest, AFloodOfResetsCostsTheMasterLittleWhileOthersAreServed) {
                 absl::FormatDuration(longest).c_str());
     EXPECT_GT(count, 20'000);
     EXPECT_LT(longest, absl::Seconds(10));
-    EXPECT_LT(flooded.grown_bytes, 128 * kMib);
-    EXPECT_LT(flooded.cpu_seconds, 2.5) << "four, where all are handed on";
+    EXPECT_LT(flooded.grown_bytes, kResetsGrownMax);
+    EXPECT_LT(flooded.cpu_seconds, kResetsCpuMax);
   }
   EXPECT_TRUE(stream.Send({2.5}));
 }

@@ -94,17 +94,19 @@ TEST_F(StartupTest, CertificatesThatCannotBe) {
                "--token-file wants --tls-cert and --tls-key: in plain everybody on the way reads "
                "the"
                " token"},
-           Row{pair("none.pem", "server.key"),
-               "certificates: " + (scratch_ / "none.pem") + ": No such file or directory"},
+           Row{pair("none.pem", "server.key"), "certificates: --tls-cert " +
+                                                   (scratch_ / "none.pem") +
+                                                   ": No such file or directory"},
            Row{pair("empty", "server.key"),
-               "certificates: " + (scratch_ / "empty") + ": no certificate in PEM"},
+               "certificates: --tls-cert " + (scratch_ / "empty") + ": no certificate in PEM"},
            Row{pair("server.pem", "empty"),
-               "certificates: " + (scratch_ / "empty") + ": no private key in PEM"},
-           Row{pair("server.pem", "client.key"), "certificates: " + (scratch_ / "client.key") +
-                                                     ": is not the key of " +
-                                                     (scratch_ / "server.pem")},
-           Row{pair("client.pem", "client.key"),
-               "certificates: " + (scratch_ / "client.pem") + ": is no certificate of a server"},
+               "certificates: --tls-key " + (scratch_ / "empty") + ": no private key in PEM"},
+           Row{pair("server.pem", "client.key"),
+               "certificates: --tls-key " + (scratch_ / "client.key") + ": is not the key of " +
+                   (scratch_ / "server.pem")},
+           Row{pair("client.pem", "client.key"), "certificates: --tls-cert " +
+                                                     (scratch_ / "client.pem") +
+                                                     ": is no certificate of a server"},
        }) {
     std::vector<std::string> flags = anywhere_;
     flags.insert(flags.end(), row.flags.begin(), row.flags.end());
@@ -200,6 +202,45 @@ TEST_F(StartupTest, DataDirectoryThatIsAFile) {
   EXPECT_EQ(said_, "stepwell serve: --data-dir " + (scratch_ / "file") +
                        ": Not a directory; allowed is a directory that user id " +
                        absl::StrCat(geteuid()) + " may read and write, or one that it may make\n");
+}
+
+TEST_F(StartupTest, DataDirectoryOfSomebodyElse) {
+  const std::string directory = scratch_ / "etc";
+  ASSERT_EQ(mkdir(directory.c_str(), 0755), 0);
+  std::ofstream(directory + "/hosts") << "x";
+  EXPECT_EQ(Serve(Anywhere("--data-dir=" + directory)), "exit 78");
+  EXPECT_EQ(said_, "stepwell serve: --data-dir " + directory +
+                       ": is no master's, it has hosts; allowed is a new or empty directory, or one"
+                       " that a master made\n");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory), {}), 1)
+      << "nothing was begun";
+  // Nor a token made, within TLS.
+  const absl::Time now = absl::Now();
+  const auto own = TlsAuthority::Make("ca", now, now + absl::Hours(1))
+                       ->Sign({TlsSide::kServer, "s", {"localhost"}, now, now + absl::Hours(1)});
+  std::ofstream(scratch_ / "server.pem") << own->cert_pem;
+  std::ofstream(scratch_ / "server.key") << own->key_pem;
+  std::vector<std::string> flags = Anywhere("--data-dir=" + directory);
+  flags.insert(flags.end(),
+               {"--tls-cert", scratch_ / "server.pem", "--tls-key", scratch_ / "server.key"});
+  EXPECT_EQ(Serve(flags), "exit 78");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory), {}), 1);
+}
+
+// A database that was moved aside, as we advise at times, and what lies there before a first start.
+TEST_F(StartupTest, DataDirectoryWithAMastersOwnThings) {
+  const std::string directory = scratch_ / "data";
+  const auto dry_run = [&] { return Serve({"--dry-run", "--data-dir=" + directory}); };
+  for (const char* name : {"pg.15", "certs", "log"}) {
+    std::filesystem::create_directories(directory + "/" + name);
+    std::ofstream(directory + "/master.log") << "x";
+    EXPECT_EQ(dry_run(), "exit 0") << said_;
+    std::filesystem::remove_all(directory);
+  }
+  std::filesystem::create_directories(directory);
+  std::ofstream(directory + "/master-id") << "x";
+  std::ofstream(directory + "/notes.txt") << "x";
+  EXPECT_EQ(dry_run(), "exit 0") << said_;
 }
 
 TEST_F(StartupTest, DataDirectoryThatMayNotBeRead) {

@@ -77,6 +77,8 @@ TEST_F(TokenTest, CommandsAndAgentsShowIt) {
                         master_->grpc_address(),  "--tls-ca", scratch_ / "ca.pem"};
   EXPECT_EQ(Run(trials), "exit 1");
   EXPECT_THAT(said_, HasSubstr("this master wants its token, in STEPWELL_TOKEN"));
+  EXPECT_EQ(Run(trials, {{"STEPWELL_TOKEN", token_ + "0"}}), "exit 1");
+  EXPECT_EQ(said_, "stepwell: this master knows no such token, or it was revoked\n");
   EXPECT_EQ(Run(trials, {{"STEPWELL_TOKEN", token_}}), "exit 0") << said_;
   EXPECT_EQ(
       Run({BuiltProgram("fault_trainer"), "--spool-dir", scratch_ / "spool", "--log",

@@ -413,6 +413,8 @@ def request() -> None:
     # Each field whole, and one byte of the next, which says that it does not go on.
     fields = b"GET /" + b"a" * 83 + b" HTTP/1.1\r\n" + 200 * (b"X-A: " + b"a" * 93 + b"\r\n") + b"\r\n"
     seed("request", "fields_one_by_one", bytes([100]) + fields)
+    # The end of a body byte by byte: the parser is asked again with four bytes of it.
+    seed("request", "chunked_end_by_byte", b"\1" + chunked + b"0\r\n\r\n" + get)
 
 
 if __name__ == "__main__":

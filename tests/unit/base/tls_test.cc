@@ -78,7 +78,10 @@ TEST_F(TlsFilesTest, RefusesWhatDoesNotFitTogether) {
   EXPECT_THAT(Refusal({Path("text.pem"), "", ""}, TlsSide::kClient),
               EndsWith("no certificate in PEM"));
   EXPECT_THAT(Refusal(all, TlsSide::kClient), EndsWith("is no certificate of a client"));
-  EXPECT_THAT(Refusal({Path("none"), "", ""}, TlsSide::kClient), HasSubstr("No such file"));
+  EXPECT_EQ(Refusal({Path("none"), "", ""}, TlsSide::kClient),
+            "--tls-ca (STEPWELL_TLS_CA) " + Path("none") + ": No such file or directory");
+  EXPECT_EQ(Refusal({Path("none"), "", ""}, TlsSide::kServer),
+            "--tls-client-ca " + Path("none") + ": No such file or directory");
 }
 
 TEST_F(TlsFilesTest, HalfAPairOfAClientIsNone) {

@@ -190,7 +190,7 @@ TEST(RunTest, WrongUseStartsNothing) {
   } rows[] = {
       {{}, "PROGRAM is missing"},
       {{"--offline", "--"}, "PROGRAM is missing"},
-      {{"--trail", "x", nothing}, "Option ‘trail’ does not exist"},
+      {{"--trail", "x", nothing}, "there is no option '--trail'; did you mean '--trial'?"},
       {{"--trial", "--", nothing}, "Option ‘trial’ is missing an argument"},
       {{"--interval", "9ms", nothing}, "--interval is '9ms'; allowed"},
   };

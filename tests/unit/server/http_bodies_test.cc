@@ -84,6 +84,24 @@ TEST_F(HttpBodiesTest, BodiesOfRequestsHaveABoundInAll) {
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
 }
 
+TEST_F(HttpBodiesTest, ABodyMayEndByteByByte) {
+  ASSERT_TRUE(server_->Start().ok());
+  RawHttp slow(server_->port());
+  slow.SendAtOnce();
+  const std::string sent =
+      "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+      "0\r\n\r\n";
+  for (const char byte : sent) {
+    ASSERT_TRUE(slow.Send(std::string(1, byte)));
+    // As a rule it is read meanwhile, and not with the next.
+    EXPECT_THAT(
+        Exchange(
+            "POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 1\r\n\r\nb"),
+        EndsWith("|b"));
+  }
+  EXPECT_THAT(slow.ReadAll(), StartsWith("HTTP/1.1 200"));
+}
+
 TEST_F(HttpBodiesTest, ABodyIsHeldUntilItsCallIsAnswered) {
   absl::Mutex mu;
   std::vector<std::shared_ptr<HttpExchange>> waiting;

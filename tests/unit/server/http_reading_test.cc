@@ -32,6 +32,27 @@ TEST(HttpReadingTest, AHeaderHasNoMoreBytesThanItMayHoweverTheyCome) {
   EXPECT_LT(sent, 1200U);
 }
 
+// Beast 1.81 asserts that five bytes of a last chunk are there once its line was read.
+TEST(HttpReadingTest, ALastChunkMayComeByteByByte) {
+  for (const std::string& body : {std::string("0\r\n\r\n"), std::string("000\r\n\r\n"),
+                                  std::string("3\r\nabc\r\n0\r\nX: y\r\n\r\n")}) {
+    const std::string sent =
+        "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + body;
+    boost::beast::flat_buffer buffer;
+    http::request_parser<http::string_body> parser;
+    parser.eager(true);
+    for (const char byte : sent) {
+      ASSERT_FALSE(parser.is_done()) << sent;
+      buffer.commit(boost::asio::buffer_copy(buffer.prepare(1), boost::asio::buffer(&byte, 1)));
+      boost::beast::error_code error;
+      buffer.consume(parser.put(buffer.data(), error));
+      ASSERT_TRUE(!error || error == http::error::need_more) << error.message();
+    }
+    EXPECT_TRUE(parser.is_done()) << sent;
+    EXPECT_EQ(parser.get().body(), body[0] == '3' ? "abc" : "");
+  }
+}
+
 // A target may be as long as a header, which has room for a thousand names.
 TEST(HttpReadingTest, ATargetsHostIsNotCopiedIntoEachHostHeader) {
   http::request_header<http::fields> head;

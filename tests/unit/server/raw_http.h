@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -31,6 +32,11 @@ class RawHttp {
   RawHttp(const RawHttp&) = delete;
   ~RawHttp() { close(fd_); }
 
+  // What is sent does not wait for more.
+  void SendAtOnce() const {
+    const int on = 1;
+    EXPECT_EQ(setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), 0);
+  }
   // False once the server has closed.
   bool Send(const std::string& bytes) const {
     return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
