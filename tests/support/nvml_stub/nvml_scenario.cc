@@ -104,14 +104,14 @@ std::shared_ptr<const Scenario> ReadScenario(const char* path, const struct stat
 // A library that lies beside a file `scenario` has that one: two of them are two machines in one
 // process.
 const char* ScenarioPath() {
-  static const std::string beside = [] {
+  static const auto& beside = *new const std::string([] {
     Dl_info library{};
     if (dladdr(&g_mutex, &library) == 0 || library.dli_fname == nullptr) return std::string();
     std::string path = library.dli_fname;
     path.resize(path.rfind('/') + 1);
     path += "scenario";
     return access(path.c_str(), R_OK) == 0 ? path : std::string();
-  }();
+  }());
   return beside.empty() ? std::getenv("STEPWELL_NVML_SCENARIO") : beside.c_str();
 }
 

@@ -282,11 +282,12 @@ EXPORTED int nvmlDeviceGetFieldValues(void* handle, int count, FieldValue* value
   Device device;
   if (const int result = Enter(handle, "nvmlDeviceGetFieldValues", device)) return result;
   const std::shared_ptr<const Scenario> scenario = Seen();
-  static const std::map<unsigned, const char*> kKeys = {{82, "memory_temperature"},
-                                                        {138, "nvlink_tx_kib"},
-                                                        {139, "nvlink_rx_kib"},
-                                                        {197, "pcie_tx_bytes"},
-                                                        {198, "pcie_rx_bytes"}};
+  // Stays when the process ends: a call that hangs looks into it then.
+  static const auto& kKeys = *new const std::map<unsigned, const char*>{{82, "memory_temperature"},
+                                                                        {138, "nvlink_tx_kib"},
+                                                                        {139, "nvlink_rx_kib"},
+                                                                        {197, "pcie_tx_bytes"},
+                                                                        {198, "pcie_rx_bytes"}};
   for (int i = 0; i < count; ++i) {
     FieldValue& value = values[i];
     const auto key = kKeys.find(value.field);
