@@ -53,8 +53,33 @@ bool IsMasters(const std::string& name) {
   return kNames.contains(name) || name == ".snapshot" || absl::StartsWith(name, "token.");
 }
 
-// A directory of somebody else's, /etc for example, is not filled with a database.
-absl::Status CheckIsMasters(const std::string& directory) {
+// A server that answers so will not answer otherwise by itself. libpq gives no SQLSTATE for a
+// connection that was refused, only the server's words.
+bool WantsAPerson(const absl::Status& status) {
+  for (const char* words : {"does not exist", "authentication failed", "no pg_hba.conf entry",
+                            "no password supplied"}) {
+    if (absl::StrContains(status.message(), words)) return true;
+  }
+  return false;
+}
+
+absl::Status MigrateOnce(const std::string& url) {
+  STEPWELL_ASSIGN_OR_RETURN(
+      auto connection, PgConnection::Open({.url = url, .application_name = "stepwell-migrate"}));
+  STEPWELL_RETURN_IF_ERROR(CheckServer(*connection));
+  STEPWELL_ASSIGN_OR_RETURN(const auto applied, Migrate(*connection, EmbeddedMigrations()));
+  for (const Migration& migration : applied) {
+    log::Info("migrated", {{"number", migration.number}, {"name", std::string(migration.name)}});
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// One of somebody else's, /etc for example, is not filled with a database.
+absl::Status CheckDataDirectory(const ServeOptions& options) {
+  const std::string& directory = options.data_dir;
+  if (directory.empty()) return absl::OkStatus();
   const std::string as_given = absl::StrCat("--data-dir ", directory, ": ");
   std::error_code error;
   std::optional<std::string> strange;
@@ -79,34 +104,6 @@ absl::Status CheckIsMasters(const std::string& directory) {
                    "; allowed is a new or empty directory, or one that a master made"));
 }
 
-// A server that answers so will not answer otherwise by itself. libpq gives no SQLSTATE for a
-// connection that was refused, only the server's words.
-bool WantsAPerson(const absl::Status& status) {
-  for (const char* words : {"does not exist", "authentication failed", "no pg_hba.conf entry",
-                            "no password supplied"}) {
-    if (absl::StrContains(status.message(), words)) return true;
-  }
-  return false;
-}
-
-absl::Status MigrateOnce(const std::string& url) {
-  STEPWELL_ASSIGN_OR_RETURN(
-      auto connection, PgConnection::Open({.url = url, .application_name = "stepwell-migrate"}));
-  STEPWELL_RETURN_IF_ERROR(CheckServer(*connection));
-  STEPWELL_ASSIGN_OR_RETURN(const auto applied, Migrate(*connection, EmbeddedMigrations()));
-  for (const Migration& migration : applied) {
-    log::Info("migrated", {{"number", migration.number}, {"name", std::string(migration.name)}});
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-absl::Status CheckDataDirectory(const ServeOptions& options) {
-  if (options.data_dir.empty()) return absl::OkStatus();
-  return CheckIsMasters(options.data_dir);
-}
-
 absl::StatusOr<StartedDatabase> StartDatabase(const ServeOptions& options) {
   StartedDatabase started;
   if (!options.database_url.empty()) {
@@ -126,7 +123,6 @@ absl::StatusOr<StartedDatabase> StartDatabase(const ServeOptions& options) {
   }
   std::error_code error;
   started.data_directory = std::filesystem::absolute(started.data_directory, error).string();
-  STEPWELL_RETURN_IF_ERROR(CheckIsMasters(started.data_directory));
   STEPWELL_RETURN_IF_ERROR(MakeDataDirectory(started.data_directory));
   PrivatePostgres::Options private_options;
   private_options.directory = started.data_directory;

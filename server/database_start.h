@@ -24,7 +24,7 @@ struct StartedDatabase {
   std::string data_directory;
 };
 
-// Before anything is written there. kFailedPrecondition: it is somebody else's.
+// Of --data-dir, before anything is written there. kFailedPrecondition: it is somebody else's.
 absl::Status CheckDataDirectory(const ServeOptions& options);
 
 // Creates the data directory and starts a private PostgreSQL in it; with a URL only checks that.

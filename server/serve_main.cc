@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -15,14 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "base/log.h"
 #include "base/process_secrets.h"
+#include "base/shell_word.h"
 #include "base/status_macros.h"
 #include "base/tls/tls_files.h"
 #include "nlohmann/json.hpp"
@@ -122,11 +119,7 @@ std::string TokenLine(const ServeOptions& options) {
 // As a shell takes it, from any directory.
 std::string ShellPath(const std::string& path) {
   std::error_code error;
-  const std::string whole = std::filesystem::absolute(path, error).string();
-  const bool is_plain = std::all_of(whole.begin(), whole.end(), [](unsigned char c) {
-    return absl::ascii_isalnum(c) || absl::StrContains("/._-+:@", static_cast<char>(c));
-  });
-  return is_plain ? whole : absl::StrCat("'", absl::StrReplaceAll(whole, {{"'", "'\\''"}}), "'");
+  return ShellWord(std::filesystem::absolute(path, error).string());
 }
 
 // What the commands below it need of a master that speaks TLS. The CA where `stepwell tls init` puts it; else the reader
@@ -263,9 +256,6 @@ int Serve(ServeOptions options) {
     return Fail(status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitConfig,
                 status.message());
   }
-  if (const absl::Status status = CheckDataDirectory(options); !status.ok()) {
-    return Fail(kExitConfig, status.message());
-  }
   if (!is_named) {
     const absl::Status made = MakeDirectoryOf(options.token_file);
     if (!made.ok()) return Fail(kExitConfig, made.message());
@@ -311,6 +301,8 @@ int ServeMain(int argc, char** argv) {
     std::fputs(PrintConfig(options.options).c_str(), stdout);
     return 0;
   }
+  const absl::Status checked = CheckDataDirectory(options.options);
+  if (!checked.ok()) return Fail(kExitConfig, checked.message());
   if (options.dry_run) return ListPendingMigrations(options.options);
   if (options.migrate_only) return ApplyMigrations(options.options);
   return Serve(options.options);

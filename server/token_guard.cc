@@ -256,8 +256,8 @@ absl::StatusOr<Caller> TokenGuard::IdentifyToken(const std::string& token) {
   const std::string secret = parts ? TokenDigest(parts->secret) : "";
   const absl::MutexLock lock(&mu_);
   LookAgain();
-  if (!token.empty() && admin_ != nullptr && IsSameDigest(whole, admin_->digest)) return admin_;
   if (token.empty()) return absl::UnauthenticatedError(kNoToken);
+  if (admin_ != nullptr && IsSameDigest(whole, admin_->digest)) return admin_;
   // The one in the file is in no form that tells its id.
   if (!parts) {
     return ended_.Knows(kAdminId, whole) ? EndedTokenRefusal(kNotKnown)

@@ -1,7 +1,6 @@
 #include "base/tls/tls_trouble.h"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <openssl/x509v3.h>
 #include <poll.h>
 

@@ -44,10 +44,8 @@ std::vector<std::string> KnownNames() {
 // Of `given`, which is none.
 std::string NoCommandText(const std::string& given) {
   const std::vector<std::string> names = KnownNames();
-  const std::vector<std::string> near = NearestNames(given, {names.begin(), names.end()});
-  const std::string meant =
-      near.empty() ? "" : absl::StrCat("did you mean '", absl::StrJoin(near, "' or '"), "'? ");
-  return absl::StrCat("no command '", given, "'; ", meant,
+  const std::string meant = MeantText(given, {names.begin(), names.end()});
+  return absl::StrCat("no command '", given, "'; ", meant, meant.empty() ? "" : " ",
                       "there are: ", absl::StrJoin(names, ", "));
 }
 

@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
 namespace stepwell::cli {
 namespace {
 
@@ -48,6 +51,12 @@ std::vector<std::string> NearestNames(std::string_view wanted, const std::set<st
   std::vector<std::string> nearest;
   for (auto& [slips, name] : near) nearest.push_back(std::move(name));
   return nearest;
+}
+
+std::string MeantText(std::string_view wanted, const std::set<std::string>& names) {
+  const std::vector<std::string> near = NearestNames(wanted, names);
+  if (near.empty()) return "";
+  return absl::StrCat("did you mean '", absl::StrJoin(near, "' or '"), "'?");
 }
 
 }  // namespace stepwell::cli

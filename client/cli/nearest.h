@@ -11,4 +11,7 @@ namespace stepwell::cli {
 // Those that differ from `wanted` by a slip or two of the finger, the nearest first; at most three.
 std::vector<std::string> NearestNames(std::string_view wanted, const std::set<std::string>& names);
 
+// "did you mean 'X' or 'Y'?" of those; empty where none is near.
+std::string MeantText(std::string_view wanted, const std::set<std::string>& names);
+
 }  // namespace stepwell::cli

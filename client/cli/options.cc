@@ -12,7 +12,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/server_address.h"
 #include "base/status_macros.h"
@@ -39,10 +38,8 @@ std::string UnknownOptionText(const std::string& error, const std::set<std::stri
   if (begin == std::string::npos || end == std::string::npos) return error;
   const std::string word = error.substr(begin + kBegin.size(), end - begin - kBegin.size());
   const std::string name = absl::StrCat(word.size() == 1 ? "-" : "--", word);
-  const std::vector<std::string> near = NearestNames(name, names);
-  const std::string meant =
-      near.empty() ? "" : absl::StrCat("; did you mean '", absl::StrJoin(near, "' or '"), "'?");
-  return absl::StrCat("there is no option '", name, "'", meant);
+  const std::string meant = MeantText(name, names);
+  return absl::StrCat("there is no option '", name, meant.empty() ? "'" : "'; ", meant);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/shell_word.h"
 #include "client/cli/options.h"
 #include "client/cli/python_hooks.h"
 #include "client/cli/run_token.h"
@@ -113,7 +114,9 @@ int Print(const std::vector<std::string>& words, const RunVariables& variables, 
     streams.out << json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
     return kExitOk;
   }
-  for (const auto& [name, value] : variables) streams.out << ShellText(name, value) << "\n";
+  for (const auto& [name, value] : variables) {
+    streams.out << name << "=" << ShellWord(value) << "\n";
+  }
   return kExitOk;
 }
 

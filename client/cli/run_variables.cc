@@ -11,7 +11,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "base/server_address.h"
 #include "base/status_macros.h"
 #include "client/cli/python_hooks.h"
@@ -282,15 +281,6 @@ absl::StatusOr<RunVariables> ReadRunVariables(const CommandOptions& options,
     }
   }
   return variables;
-}
-
-std::string ShellText(const std::string& name, const std::string& value) {
-  const bool is_plain = std::all_of(value.begin(), value.end(), [](unsigned char c) {
-    return absl::ascii_isalnum(c) ||
-           absl::string_view("_@%+=:,./-").find(c) != absl::string_view::npos;
-  });
-  if (is_plain) return absl::StrCat(name, "=", value);
-  return absl::StrCat(name, "='", absl::StrReplaceAll(value, {{"'", "'\\''"}}), "'");
 }
 
 }  // namespace stepwell::cli

@@ -31,7 +31,4 @@ std::vector<std::string> SplitRunWords(const std::vector<std::string>& args);
 absl::StatusOr<RunVariables> ReadRunVariables(const CommandOptions& options,
                                               const recorder::ProgramSurroundings& around);
 
-// NAME=value, as a shell reads it.
-std::string ShellText(const std::string& name, const std::string& value);
-
 }  // namespace stepwell::cli

@@ -17,8 +17,8 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr std::int64_t kMib = 1 << 20;
-// A flood of resets took 60 MiB and 1.7 s of processor of the master, and four where all were handed on; with what a
-// sanitizer keeps of freed memory and looks at, 178 MiB and 3.0 s.
+// A flood of resets took 28 MiB and 1.5 s of processor of the master, and four seconds where all were handed on; with what
+// a sanitizer keeps of freed memory and looks at, 178 MiB and 3.0 s.
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::int64_t kResetsGrownMax = 256 * kMib;
 constexpr double kResetsCpuMax = 4.5;

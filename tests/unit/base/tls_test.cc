@@ -84,6 +84,17 @@ TEST_F(TlsFilesTest, RefusesWhatDoesNotFitTogether) {
             "--tls-client-ca " + Path("none") + ": No such file or directory");
 }
 
+TEST_F(TlsFilesTest, KnowsWhoSignedACertificate) {
+  const TlsFiles all = All();
+  Write("other-ca.pem", TlsAuthority::Make("other", now_, now_ + absl::Hours(2))->own().cert_pem);
+  Write("text.pem", "no PEM\n");
+  EXPECT_TRUE(IsSignedBy(all.cert, all.ca));
+  EXPECT_FALSE(IsSignedBy(all.cert, Path("other-ca.pem")));
+  EXPECT_FALSE(IsSignedBy(all.ca, all.cert));
+  EXPECT_FALSE(IsSignedBy(all.cert, Path("text.pem")));
+  EXPECT_FALSE(IsSignedBy(all.cert, Path("none.pem")));
+}
+
 TEST_F(TlsFilesTest, HalfAPairOfAClientIsNone) {
   EXPECT_TRUE(CheckClientTls({}).ok());
   EXPECT_TRUE(CheckClientTls({"ca", "", ""}).ok());
