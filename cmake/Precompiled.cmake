@@ -1,5 +1,5 @@
 # Headers that most tests read, parsed once for all of them: STEPWELL_PRECOMPILE, for builds that a sanitizer looks at. The
-# presets release, dev and clang go without, so that a file that lacks an include is red there. The libraries have none: what gcc
+# presets dev and clang go without, and without batches, so that a file that lacks an include is red there. The libraries have none: what gcc
 # 12 warns of within std::string once it optimises is silent in a system's header, and no longer so in a precompiled one.
 set(headers
   <algorithm> <chrono> <functional> <iostream> <map> <memory> <optional> <set> <string> <utility> <vector>

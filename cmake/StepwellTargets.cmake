@@ -36,12 +36,15 @@ endif()
 set(STEPWELL_MUTATED
   server/group_committer.cc server/ingest_session.cc storage/advance_rules.cc client/agent/frame_sealer.cc
   client/agent/outbound_writer.cc client/agent/send_window.cc client/agent/served_writer.cc client/agent/spool.cc)
+# Who links a library has them only where something of theirs is named: client/cli/alone brings a log of its own, and
+# monotonic_waits.cc has waits in place of abseil's.
+set(STEPWELL_ALONE base/log.cc base/monotonic_waits.cc)
 
 # stepwell_batches(OUT NAME source...): with STEPWELL_UNITY the sources of the target NAME in batches of up to eight, each a
-# file that includes them: what they share is parsed and compiled once, which takes half the time for libraries, two thirds for tests. By their place in the
+# file that includes them: what they share is parsed and compiled once, which takes half the time. By their place in the
 # tree, not by CMake's UNITY_BUILD, which knows a file by its absolute path: no other clone's cache would serve it.
-# cmake/batches.py says which go together. Warnings of shadowed names, and of who holds a hidden type, would be of other
-# files: builds without batches have them.
+# cmake/batches.py says which go together, as often as CMake configures. What only builds without batches tell, dev and
+# clang: an include or a using that is missing, and who holds a hidden type. Shadowed names are told once, by the release.
 function(stepwell_batches out name)
   if(NOT STEPWELL_UNITY)
     set(${out} ${ARGN} PARENT_SCOPE)
@@ -52,7 +55,7 @@ function(stepwell_batches out name)
   foreach(source ${ARGN})
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR} OUTPUT_VARIABLE place)
     get_property(definitions SOURCE ${source} PROPERTY COMPILE_DEFINITIONS)
-    if(place IN_LIST STEPWELL_MUTATED OR definitions)
+    if(place IN_LIST STEPWELL_MUTATED OR place IN_LIST STEPWELL_ALONE OR definitions)
       list(APPEND alone ${source})
     else()
       list(APPEND together ${source})
@@ -68,7 +71,12 @@ function(stepwell_batches out name)
     file(CONFIGURE OUTPUT unity/${name}_${number}.cc CONTENT "${text}")
     list(APPEND made ${CMAKE_CURRENT_BINARY_DIR}/unity/${name}_${number}.cc)
   endforeach()
-  set_source_files_properties(${made} PROPERTIES COMPILE_OPTIONS "-Wno-shadow;-Wno-subobject-linkage")
+  # In the release -Wshadow stays on.
+  set(shadows -Wshadow=local)
+  if(STEPWELL_SANITIZE)
+    set(shadows -Wno-shadow)
+  endif()
+  set_source_files_properties(${made} PROPERTIES COMPILE_OPTIONS "${shadows};-Wno-subobject-linkage")
   set(${out} ${alone} ${made} PARENT_SCOPE)
 endfunction()
 
@@ -93,9 +101,9 @@ endfunction()
 # stepwell_tests(NAME LABEL label DEPS target...): every *_test.cc of the folder in one executable,
 # registered test by test under LABEL (core, simulation, contract, faults, e2e or slow); those whose names
 # match LONG under LABEL_long, with half an hour's time. WHOLE registers the
-# executable as one test, for those whose tests share something dear, such as a PostgreSQL.
+# executable as one test, for those whose tests share something dear, such as a PostgreSQL. CHECKED: see below.
 function(stepwell_tests name)
-  cmake_parse_arguments(ARG "WHOLE" "LABEL;LONG;TIMEOUT" "DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE;CHECKED" "LABEL;LONG;TIMEOUT" "DEPS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
@@ -105,10 +113,16 @@ function(stepwell_tests name)
   endif()
   stepwell_batches(sources ${name} ${sources})
   add_executable(${name} ${sources})
-  target_link_libraries(${name} PRIVATE stepwell_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  target_link_libraries(${name} PRIVATE stepwell_flags stepwell_places ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   # What is tested is compiled as it is shipped; optimising the tests themselves would cost a third of
   # their compilation and speeds up nothing that counts.
   target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
+  # Nor do they check each pointer for null, alignment and type, a quarter to a half of what ubsan makes of their compilation: what
+  # is read through null the address sanitizer sees. What our headers define inline may come without these checks, too, for
+  # the linker takes the first one that it meets: CHECKED, for those that are given hostile bytes, keeps them all.
+  if(STEPWELL_SANITIZE MATCHES undefined AND NOT ARG_CHECKED)
+    target_compile_options(${name} PRIVATE -fno-sanitize=null,alignment,vptr,object-size)
+  endif()
   set_property(GLOBAL APPEND PROPERTY STEPWELL_TESTS ${name})
   if(ARG_WHOLE)
     add_test(NAME ${name} COMMAND ${name})
@@ -129,27 +143,4 @@ function(stepwell_tests name)
     endif()
     add_dependencies(stepwell_tests_${label} ${name})
   endforeach()
-endfunction()
-
-# stepwell_path(NAME path [BY header...]): the macro NAME is the path, for those sources of the current folder that name it or
-# include one of the headers. The others keep a command without this tree's place in it, so that a compiler's cache serves
-# any clone. Before stepwell_tests: a source that has a macro of its own is in no batch.
-function(stepwell_path macro path)
-  cmake_parse_arguments(ARG "" "" "BY" ${ARGN})
-  set(named "(^|[^A-Z_])${macro}([^A-Z_]|$)")
-  foreach(header ${ARG_BY})
-    string(APPEND named "|#include .*/${header}\"")
-  endforeach()
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
-  set(found OFF)
-  foreach(source ${sources})
-    file(STRINGS ${source} lines REGEX "${named}")
-    if(lines)
-      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_DEFINITIONS "${macro}=\"${path}\"")
-      set(found ON)
-    endif()
-  endforeach()
-  if(sources AND NOT found)
-    message(FATAL_ERROR "${CMAKE_CURRENT_SOURCE_DIR}: no source names ${macro}")
-  endif()
 endfunction()

@@ -149,8 +149,8 @@ pgbouncer_program() {
 }
 
 part_release() {
-  # What kills processes mostly waits for them and for times. The long ones take a whole machine each.
-  local without_slow=(-LE slow) waiting='^faults$|e2e|slow' at_once=$jobs
+  # What kills processes mostly waits for them and for times: two on a core, four at most. The long ones take a whole machine each.
+  local without_slow=(-LE slow) waiting='^faults$|e2e|slow' at_once=$((2 * jobs > 4 ? 4 : 2 * jobs))
   [[ $long == yes ]] && without_slow=() waiting+='|^faults_long$' at_once=1
   build release || return
   prometheus_programs

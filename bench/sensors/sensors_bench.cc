@@ -31,6 +31,7 @@
 #include "client/agent/sensors/nvml_finder.h"
 #include "client/agent/sensors/pressure_sensor.h"
 #include "client/agent/sensors/process_sensor.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::agent {
 namespace {
@@ -143,7 +144,7 @@ std::vector<std::pair<std::string, std::unique_ptr<Sensor>>> MakeSensors(const K
   add(std::make_unique<InfinibandHealthSensor>("mlx5_0/1", kPortCounters, files),
       "infiniband health");
   add(std::make_unique<ProcessSensor>(getpid(), kernel), "process");
-  NvmlFinder finder(NVML_STUB, kernel, RealClock::Get());
+  NvmlFinder finder(BuildPlace("nvml_stub/new/libnvidia-ml.so.1"), kernel, RealClock::Get());
   for (std::unique_ptr<Sensor>& gpu : finder.Find().sensors) add(std::move(gpu), "gpu");
   return sensors;
 }

@@ -34,10 +34,10 @@ struct StoreKind {
   std::function<std::unique_ptr<StoreUnderTest>()> make;
 };
 
-inline constexpr std::int64_t kEpoch = 1;
-
 class IngestStoreContract : public ::testing::TestWithParam<StoreKind> {
  protected:
+  static constexpr std::int64_t kEpoch = 1;
+
   IngestStore& store() { return under_test_->store(); }
 
   static OpenWriterRequest Request(const std::string& trial, Uuid writer = Uuid::Random()) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "tests/e2e/spine.h"
 #include "tests/support/child_process.h"
+#include "tests/support/places/places.h"
 #include "tests/support/sql_of.h"
 
 namespace stepwell::testing {
@@ -31,7 +32,8 @@ class DenseSamplesTest : public SpineTest {
     std::ofstream(scenario) << "gpus " << kGpus << "\ngpu * util_gpu 50\n";
     agent_.Start({BuiltProgram("stepwell"), "agent", "--server", master_->grpc_address(),
                   "--spool-dir", scratch_ / "spool", "--trial", "dense", "--interval", "10ms"},
-                 {{"STEPWELL_NVML_PATH", NVML_STUB_NEW}, {"STEPWELL_NVML_SCENARIO", scenario}},
+                 {{"STEPWELL_NVML_PATH", BuildPlace("nvml_stub/new/libnvidia-ml.so.1")},
+                  {"STEPWELL_NVML_SCENARIO", scenario}},
                  scratch_ / "agent.log");
   }
   // One number; `sql` names the trial's samples as SAMPLES(group, name). -1 where there is none.

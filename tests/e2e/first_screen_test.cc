@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "tests/e2e/spine.h"
 #include "tests/support/child_process.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::testing {
 namespace {
@@ -96,8 +97,9 @@ class FirstScreenTest : public SpineTest {
   void RunSchemaPage() {
     const std::string command = Command("psql ");
     const std::string psql = command.substr(0, command.find(" -c "));
-    const std::vector<std::string> parts = absl::StrSplit(ReadText(SCHEMA_PAGE), "```sql\n");
-    ASSERT_GT(parts.size(), 5U) << SCHEMA_PAGE;
+    const std::vector<std::string> parts =
+        absl::StrSplit(ReadText(SourcePlace("docs/schema.md")), "```sql\n");
+    ASSERT_GT(parts.size(), 5U);
     for (std::size_t i = 1; i < parts.size(); ++i) {
       const std::string sql = absl::StrReplaceAll(parts[i].substr(0, parts[i].find("```")),
                                                   {{"NAME", "screened"},

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/spine.h"
 #include "tests/support/child_process.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::testing {
 namespace {
@@ -77,11 +78,11 @@ class ForkServerTest : public SpineTest {
                  "--spool-dir", spool, "--no-auto-sampling"},
                 {}, scratch_ / "agent.log");
     ChildProcess trial;
-    const std::filesystem::path program = FORK_SERVER_TRIAL;
+    const std::filesystem::path program = SourcePlace("tests/e2e/programs/fork_server_trial.py");
     trial.Start({"/usr/bin/env", "python3", program},
                 {{"PYTHONPATH", program.parent_path()},
                  {"PYTHONDONTWRITEBYTECODE", "1"},
-                 {"RECORDER_LIBRARY", RECORDER_LIBRARY},
+                 {"RECORDER_LIBRARY", BuildPlace("client/recorder/libstepwell_recorder.so")},
                  {"RECORDER_IN", recorder_in},
                  {"STEPWELL_SPOOL_DIR", spool},
                  {"STEPWELL_TRIAL", "served"}},

@@ -21,8 +21,11 @@
 #include "tests/e2e/spine.h"
 #include "tests/support/child_process.h"
 #include "tests/support/loopback.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::testing {
+
+inline const std::string kProxyConfig = SourcePlace("deploy/haproxy/stepwell.cfg");
 
 using Words = std::vector<std::string>;
 
@@ -73,7 +76,7 @@ class FrontProxyTest : public SpineTest {
     address_ = absl::StrCat("127.0.0.1:", port_);
     std::ofstream(scratch_ / "log.cfg") << "global\n    log stdout format raw local0\n";
     // As Debian's unit does: a process that reloads, and one that works.
-    proxy_.Start({haproxy_, "-W", "-db", "-f", scratch_ / "log.cfg", "-f", PROXY_CONFIG},
+    proxy_.Start({haproxy_, "-W", "-db", "-f", scratch_ / "log.cfg", "-f", kProxyConfig},
                  {{"STEPWELL_PROXY_LISTEN", address_},
                   {"STEPWELL_PROXY_CERTIFICATE", scratch_ / "proxy.pem"},
                   {"STEPWELL_PROXY_CLIENT", scratch_ / "client.pem"},

@@ -10,6 +10,7 @@
 #include "tests/e2e/front_proxy.h"
 #include "tests/e2e/header_flood.h"
 #include "tests/e2e/raw_call.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::testing {
 namespace {
@@ -107,7 +108,7 @@ TEST_F(FrontProxyTest, ItStandsBesideTheFileOfDebiansPackage) {
       {"STEPWELL_PROXY_CERTIFICATE", scratch_ / "proxy.pem"},
       {"STEPWELL_PROXY_CLIENT", scratch_ / "client.pem"},
       {"STEPWELL_PROXY_CA", Cert("ca.pem")}};
-  EXPECT_EQ(Run({haproxy_, "-c", "-f", kDebians, "-f", PROXY_CONFIG}, environment), "exit 0");
+  EXPECT_EQ(Run({haproxy_, "-c", "-f", kDebians, "-f", kProxyConfig}, environment), "exit 0");
   EXPECT_EQ(said_, "Configuration file is valid\n") << "without a warning";
 }
 

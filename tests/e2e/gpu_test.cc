@@ -7,6 +7,7 @@
 #include "stepwell/v1/query.grpc.pb.h"
 #include "tests/e2e/spine.h"
 #include "tests/support/child_process.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::testing {
 namespace {
@@ -22,11 +23,11 @@ class GpuTest : public SpineTest {
     std::filesystem::rename(scratch_ / "scenario.new", scratch_ / "scenario");
   }
   void StartAgent() {
-    agent_.Start(
-        {BuiltProgram("stepwell"), "agent", "--server", master_->grpc_address(), "--spool-dir",
-         scratch_ / "spool", "--trial", "gpus", "--interval", "100ms"},
-        {{"STEPWELL_NVML_PATH", NVML_STUB_NEW}, {"STEPWELL_NVML_SCENARIO", scratch_ / "scenario"}},
-        scratch_ / "agent.log");
+    agent_.Start({BuiltProgram("stepwell"), "agent", "--server", master_->grpc_address(),
+                  "--spool-dir", scratch_ / "spool", "--trial", "gpus", "--interval", "100ms"},
+                 {{"STEPWELL_NVML_PATH", BuildPlace("nvml_stub/new/libnvidia-ml.so.1")},
+                  {"STEPWELL_NVML_SCENARIO", scratch_ / "scenario"}},
+                 scratch_ / "agent.log");
   }
   v1::LatestValuesResponse Latest() {
     v1::LatestValuesRequest request;
@@ -113,7 +114,7 @@ class SharedGpuTest : public GpuTest {
     ChildProcess agent;
     agent.Start({BuiltProgram("stepwell"), "agent", "--server", master_->grpc_address(),
                  "--spool-dir", scratch_ / name, "--trial", "gpus", "--interval", "100ms"},
-                {{"STEPWELL_NVML_PATH", NVML_STUB_NEW},
+                {{"STEPWELL_NVML_PATH", BuildPlace("nvml_stub/new/libnvidia-ml.so.1")},
                  {"STEPWELL_NVML_SCENARIO", scenario},
                  {"STEPWELL_AGENT_ID", name}},
                 scratch_ / absl::StrCat(name, ".log"));

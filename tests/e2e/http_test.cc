@@ -17,6 +17,7 @@
 #include "stepwell/v1/trace.pb.h"
 #include "tests/e2e/bash.h"
 #include "tests/e2e/spine.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::testing {
 namespace {
@@ -26,7 +27,7 @@ using ::testing::StartsWith;
 
 // The commands of the page's ```bash blocks, line by line.
 std::vector<std::string> CommandsOfThePage() {
-  std::ifstream page(HTTP_PAGE);
+  std::ifstream page(SourcePlace("docs/http.md"));
   std::vector<std::string> commands;
   bool in_block = false;
   for (std::string line; std::getline(page, line);) {
@@ -59,7 +60,7 @@ class HttpTest : public SpineTest {
 
 TEST(HttpPageTest, EveryStreamOfThePortIsNamedAsOne) {
   std::vector<std::string> columns;
-  std::ifstream page(HTTP_PAGE);
+  std::ifstream page(SourcePlace("docs/http.md"));
   for (std::string line; std::getline(page, line);) {
     if (absl::StartsWith(line, "| | unary |")) columns.push_back(line);
   }

@@ -10,6 +10,7 @@
 
 #include "tests/e2e/bash.h"
 #include "tests/e2e/told_queries.h"
+#include "tests/support/places/places.h"
 #include "tests/support/scratch_directory.h"
 
 namespace stepwell::testing {
@@ -26,14 +27,15 @@ std::string WithoutSpace(std::string text) {
 }
 
 TEST(PrometheusRulesTest, EveryAlertAndEveryQueryOfTheDocsIsTried) {
-  const std::string tried = TextOf(RULES_TEST);
-  const auto alerts = Between(TextOf(RULES), "- alert: ", "\n");
+  const std::string tried = TextOf(SourcePlace("tests/e2e/prometheus_rules.yml"));
+  const auto alerts =
+      Between(TextOf(SourcePlace("deploy/prometheus/stepwell.rules.yml")), "- alert: ", "\n");
   EXPECT_EQ(alerts.size(), 12U);
   for (const std::string& alert : alerts) {
     EXPECT_THAT(tried, HasSubstr("alertname: " + alert + ", exp_alerts: []"));
     EXPECT_THAT(tried, HasSubstr("alertname: " + alert + "\n        exp_alerts:"));
   }
-  const auto queries = QueriesOf(HTTP_PAGE);
+  const auto queries = QueriesOf(SourcePlace("docs/http.md"));
   EXPECT_EQ(queries.size(), 5U);
   for (const std::string& query : queries) {
     EXPECT_THAT(WithoutSpace(tried), HasSubstr("expr:>-" + WithoutSpace(query) + "exp_samples:"));
@@ -45,7 +47,8 @@ TEST(PrometheusRulesTest, AlertsFireWhenTheyShouldAndQueriesFindOneSeriesEach) {
   if (RunBash(scratch.path(), "command -v promtool").exit_code != 0) {
     GTEST_SKIP() << "promtool is not installed";
   }
-  const Answered tested = RunBash(scratch.path(), "promtool test rules " RULES_TEST);
+  const Answered tested = RunBash(
+      scratch.path(), "promtool test rules " + SourcePlace("tests/e2e/prometheus_rules.yml"));
   EXPECT_EQ(tested.exit_code, 0) << tested.output;
 }
 

@@ -17,6 +17,7 @@
 #include "tests/e2e/bash.h"
 #include "tests/e2e/spine.h"
 #include "tests/e2e/told_queries.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::testing {
 namespace {
@@ -24,6 +25,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
+
+const std::string kRules = SourcePlace("deploy/prometheus/stepwell.rules.yml");
 
 constexpr char kUtil[] =
     "\nstepwell_trial_cpu_util_simple_ratio{project=\"default\",trial=\"measured\"";
@@ -81,7 +84,7 @@ TEST_F(PrometheusTest, WhatIsToldAndTheAlertsPassPromtool) {
   Get("/metrics", [](const std::string& text) { return text.find(kUtil) != text.npos; });
   const Answered checked = RunBash(
       scratch_.path(), "set -o pipefail; curl -sS http://" + master_->http_address() +
-                           "/metrics | promtool check metrics && promtool check rules " RULES);
+                           "/metrics | promtool check metrics && promtool check rules " + kRules);
   EXPECT_EQ(checked.exit_code, 0) << checked.output;
 }
 
@@ -220,7 +223,7 @@ TEST_F(PrometheusTest, ARealOneFindsReadsAndAnswersIt) {
       {"sum by (container_id)", R"({"container_id":"0123456789ab","trial":"measured"})",
        R"("302"])"},
       {"cgroup_memory_rss_bytes", R"({"jobid":"4711","trial":"measured"})", R"("163"])"}};
-  std::vector<std::string> queries = QueriesOf(HTTP_PAGE);
+  std::vector<std::string> queries = QueriesOf(SourcePlace("docs/http.md"));
   queries.insert(queries.begin(),
                  "stepwell_trial_cpu_util_simple_ratio * on () group_left () stepwell_ready");
   ASSERT_EQ(queries.size(), std::size(rows));
@@ -234,7 +237,7 @@ TEST_F(PrometheusTest, ARealOneFindsReadsAndAnswersIt) {
   const Answered answered = RunBash(
       folder,
       absl::StrReplaceAll(
-          kScrape, {{"MASTER", master_->http_address()}, {"RULES", RULES}, {"FOLDER", folder}}));
+          kScrape, {{"MASTER", master_->http_address()}, {"RULES", kRules}, {"FOLDER", folder}}));
   ASSERT_EQ(answered.exit_code, 0) << answered.output;
   const std::vector<std::string> answers = absl::StrSplit(answered.output, '\n', absl::SkipEmpty());
   ASSERT_EQ(answers.size(), queries.size()) << answered.output;

@@ -11,6 +11,7 @@
 #include "storage/pg_error.h"
 #include "tests/e2e/commands.h"
 #include "tests/e2e/startup.h"
+#include "tests/support/places/places.h"
 #include "tests/support/postgres.h"
 #include "tests/support/sql_of.h"
 
@@ -38,7 +39,8 @@ class RolesTest : public CommandsTest {
     return absl::StrReplaceAll(url_, {{"//stepwell@", "//" + role + "@"}});
   }
   void ApplyRoles() {
-    const absl::Status applied = Connect(url_)->ExecScript(SqlOf(ReadAll(ROLES)));
+    const absl::Status applied =
+        Connect(url_)->ExecScript(SqlOf(ReadAll(SourcePlace("deploy/postgres/roles.sql"))));
     ASSERT_TRUE(applied.ok()) << applied;
     // From here on they may log in, once the server has read its file again.
     ASSERT_TRUE(Eventually([&] { return PgConnection::Open({.url = As("stepwell_app")}).ok(); },

@@ -11,6 +11,7 @@
 #include "server/access_rules.h"
 #include "server/http/page_files.h"
 #include "tests/e2e/doors_fixture.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::testing {
 namespace {
@@ -65,7 +66,7 @@ TEST_F(RouteDoorsTest, EachThatIsNoCallIsNamedAndIsToBeGot) {
 // Which tries each of them without a token.
 TEST_F(RouteDoorsTest, TheAttackersListIsTheRouters) {
   std::set<std::string> listed, there;
-  std::ifstream file(ATTACKED_PATHS);
+  std::ifstream file(SourcePlace("tests/attacker/http_paths.txt"));
   for (std::string line; std::getline(file, line);) {
     if (!line.empty() && line[0] != '#') listed.insert(line);
   }
@@ -75,7 +76,7 @@ TEST_F(RouteDoorsTest, TheAttackersListIsTheRouters) {
     if (IsCall(route.path) || of_page.count(route.path) != 0) continue;
     there.insert(route.path + (route.door == HttpDoor::kOpen ? " open" : ""));
   }
-  EXPECT_EQ(listed, there) << ATTACKED_PATHS;
+  EXPECT_EQ(listed, there);
   EXPECT_GE(of_page.size(), 3u);
 }
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "tests/e2e/startup.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::testing {
 namespace {
@@ -34,7 +35,7 @@ class ServiceUnitTest : public StartupTest {
     if (access("/usr/bin/systemd-analyze", X_OK) != 0) GTEST_SKIP() << "systemd is not installed";
     for (const char* unit : {kMaster, kAgent}) {
       std::ofstream(scratch_ / unit)
-          << absl::StrReplaceAll(ReadAll(absl::StrCat(UNITS "/", unit)),
+          << absl::StrReplaceAll(ReadAll(SourcePlace(absl::StrCat("deploy/systemd/", unit))),
                                  {{"/usr/bin/stepwell", BuiltProgram("stepwell")}});
     }
   }
@@ -95,8 +96,8 @@ class ServiceUnitTest : public StartupTest {
     const Words lines = Values(unit, "ExecStart");
     EXPECT_EQ(lines.size(), 1u);
     return absl::StrSplit(
-        absl::StrReplaceAll(lines.at(0),
-                            {{"/etc/stepwell", UNITS}, {"/var/lib/stepwell", scratch_ / "state"}}),
+        absl::StrReplaceAll(lines.at(0), {{"/etc/stepwell", SourcePlace("deploy/systemd")},
+                                          {"/var/lib/stepwell", scratch_ / "state"}}),
         ' ');
   }
   // `words` under the unit's rights: another user, no capabilities but its own, and each call that its filter

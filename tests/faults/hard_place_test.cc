@@ -22,6 +22,7 @@
 #include "tests/faults/worker_ledgers.h"
 #include "tests/support/child_process.h"
 #include "tests/support/master_process.h"
+#include "tests/support/places/places.h"
 #include "tests/support/scratch_directory.h"
 
 namespace stepwell::faults {
@@ -98,7 +99,7 @@ TEST_F(HardPlaceTest, EverySampleArrivesAndTheTrialIsUntouched) {
   testing::MasterProcess master({.scratch = scratch_.path()});
   ASSERT_TRUE(master.StartAndWait()) << master.LogTail();
 
-  const std::string script = Text(HARD_PLACE);
+  const std::string script = Text(SourcePlace("tests/faults/programs/hard_place.sh"));
   ChildProcess place;
   const absl::Time begin = absl::Now();
   place.Start({"/usr/bin/unshare", "--mount", "--pid", "--ipc", "--fork", "--mount-proc",

@@ -24,6 +24,7 @@
 #include "tests/faults/worker_ledgers.h"
 #include "tests/support/child_process.h"
 #include "tests/support/master_process.h"
+#include "tests/support/places/places.h"
 #include "tests/support/scratch_directory.h"
 
 namespace stepwell::faults {
@@ -70,7 +71,8 @@ class ContainersTest : public ::testing::Test {
   void Start(ChildProcess& process, Place place, const std::vector<std::string>& program,
              const std::string& log) {
     std::vector<std::string> words;
-    if (place != Place::kHere) words = {"/bin/bash", APART, "pid"};
+    if (place != Place::kHere)
+      words = {"/bin/bash", SourcePlace("tests/faults/programs/apart.sh"), "pid"};
     if (place == Place::kShortLived) words[2] = "short-lived";
     if (place == Place::kMounts) {
       words[2] = "mounts";

@@ -1,5 +1,5 @@
 // EveryMethod: all methods of the wire contract, from its files: one that nobody thought of is among them.
-// WIRE_CONTRACT is the folder of the .proto files; whoever includes this links their generated code.
+// Whoever includes this links their generated code.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -16,6 +16,7 @@
 #include "stepwell/v1/query.pb.h"
 #include "stepwell/v1/token.pb.h"
 #include "stepwell/v1/trace.pb.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::testing {
 
@@ -27,7 +28,7 @@ inline std::vector<const google::protobuf::MethodDescriptor*> EveryMethod() {
   EXPECT_NE(v1::TraceUpload::descriptor(), nullptr);
   EXPECT_NE(v1::Token::descriptor(), nullptr);
   std::vector<const google::protobuf::MethodDescriptor*> methods;
-  for (const auto& entry : std::filesystem::directory_iterator(WIRE_CONTRACT)) {
+  for (const auto& entry : std::filesystem::directory_iterator(SourcePlace("proto/stepwell/v1"))) {
     const std::string name = absl::StrCat("stepwell/v1/", entry.path().filename().string());
     const auto* file = google::protobuf::DescriptorPool::generated_pool()->FindFileByName(name);
     EXPECT_NE(file, nullptr) << name << " is not linked here";

@@ -18,6 +18,7 @@
 
 #include "base/steady_time.h"
 #include "server/heads.h"
+#include "server/limits.h"
 #include "server/query_reads.h"
 #include "storage/pg_fold_store.h"
 #include "storage/pg_ingest_store.h"
@@ -27,7 +28,6 @@
 namespace stepwell {
 
 inline constexpr std::int64_t kEpoch = 1;
-inline constexpr std::int64_t kDayUs = 86'400'000'000;
 inline constexpr std::int64_t kStartUs =
     20'000 * kDayUs + 23 * 3'600'000'000;  // an hour before midnight
 

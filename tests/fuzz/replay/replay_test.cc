@@ -19,6 +19,7 @@
 #include "tests/fuzz/hostile_spool.h"
 #include "tests/fuzz/hostile_words.h"
 #include "tests/fuzz/mutated.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell {
 namespace {
@@ -55,7 +56,7 @@ std::uint64_t Seed() {
 class FuzzCorpusTest : public ::testing::TestWithParam<Row> {
  protected:
   const std::vector<std::string> inputs_ =
-      testing::Corpus(std::string(STEPWELL_FUZZ_CORPORA) + GetParam().noun);
+      testing::Corpus(SourcePlace(std::string("tests/fuzz/") + GetParam().noun));
 };
 
 TEST_P(FuzzCorpusTest, HoldsWhatTheFuzzerBeganWith) {

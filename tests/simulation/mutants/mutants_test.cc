@@ -10,6 +10,7 @@
 
 #include "tests/simulation/mutants/mutated.h"
 #include "tests/simulation/seeds.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::simulation {
 namespace {
@@ -20,7 +21,7 @@ constexpr std::uint64_t kSeedsMax = 1000;
 constexpr std::uint64_t kSeedsWithout = 50;
 
 std::vector<std::string> Names() {
-  std::ifstream file(MUTANTS);
+  std::ifstream file(SourcePlace("tests/simulation/mutants/mutants.json"));
   std::vector<std::string> names;
   for (const auto& mutant : nlohmann::json::parse(file)) names.push_back(mutant["name"]);
   return names;

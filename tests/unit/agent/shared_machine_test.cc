@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/agent/sampler_writer.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::agent {
 namespace {
@@ -42,7 +43,7 @@ class SampledContainer {
     Write(group + "memory.current", absl::StrCat(1000 + number, "\n"));
     Write(group + "memory.stat", "inactive_file 0\n");
     Write("nvml/scenario", absl::StrCat("gpus 1\ngpu 0 number ", number, "\n"));
-    fs::copy_file(NVML_STUB_NEW, path_ / "nvml/libnvidia-ml.so.1");
+    fs::copy_file(BuildPlace("nvml_stub/new/libnvidia-ml.so.1"), path_ / "nvml/libnvidia-ml.so.1");
     fs::create_directories(path_ / "writer");
   }
   void Open() {

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/places/places.h"
+
 namespace stepwell::cli {
 namespace {
 
@@ -21,7 +23,7 @@ bool Rewrites() {
 }  // namespace
 
 void ExpectGolden(const std::string& name, const std::string& text) {
-  const std::string path = std::string(STEPWELL_GOLDEN_FOLDER) + "/" + name;
+  const std::string path = SourcePlace("tests/golden/cli/" + name);
   if (Rewrites()) {
     std::ofstream(path, std::ios::binary) << text;
     return;

@@ -39,6 +39,28 @@ class BatchesTest(unittest.TestCase):
     def test_a_name_that_another_one_mentions_may_be_a_different_thing(self) -> None:
         self.assertEqual(self.batches(source("int Trials(int a) {\n  return a;\n}"), source("", "int Use(Book b) { return Trials(b); }")), ["0.cc", "1.cc"])
 
+    def test_what_is_asked_of_an_object_or_a_namespace_is_found_there(self) -> None:
+        other = source("", "int Use(Book b, Book* c) { return b.Trials(1) + c->Trials(1) + books::Trials(1); }")
+        self.assertEqual(self.batches(source("int Trials(int a) {\n  return a;\n}"), other), ["0.cc 1.cc"])
+
+    def test_other_names_for_the_same_thing_part_nothing(self) -> None:
+        for inside in ("using ::testing::Not;", "using testing::Not;", "namespace fs = std::filesystem;"):
+            with self.subTest(inside=inside):
+                self.assertEqual(self.batches(source(inside), source(inside), source("", "bool a = Not(fs::exists(testing::b));")), ["0.cc 1.cc 2.cc"])
+
+    def test_an_argument_is_not_declared_where_it_is_given(self) -> None:
+        inside = "int {}() {{\n  return Count(1, kEvery, 2) + Count(kEvery,\n      kEvery);\n}}"
+        self.assertEqual(self.batches(source(inside.format("A")), source(inside.format("B"))), ["0.cc 1.cc"])
+
+    def test_a_scope_keeps_the_names_of_its_enumeration(self) -> None:
+        self.assertEqual(self.batches(source("enum class First { kShared };"), source("enum class Second { kShared };")), ["0.cc 1.cc"])
+        self.assertEqual(self.batches(source("enum First { kA, kShared };"), source("enum Second : int { kShared = 3 };")), ["0.cc", "1.cc"])
+
+    def test_a_namespace_within_ours_is_a_name_too(self) -> None:
+        within = "namespace stepwell::testing {\n\nint a;\n\n}  // namespace stepwell::testing\n"
+        outside = source("", "bool a = testing::Mocked();")
+        self.assertEqual(self.batches(within, outside, within), ["0.cc 2.cc", "1.cc"])
+
     def test_words_of_comments_and_texts_are_no_names(self) -> None:
         other = source("// Trials of all.", 'const char* Use() { return "Trials"; }')
         self.assertEqual(self.batches(source("int Trials(int a) {\n  return a;\n}"), other), ["0.cc 1.cc"])
@@ -49,6 +71,10 @@ class BatchesTest(unittest.TestCase):
 
     def test_macros_are_everywhere(self) -> None:
         self.assertEqual(self.batches("#define WORD 1\n", "int a = WORD;\n"), ["0.cc", "1.cc"])
+        self.assertEqual(self.batches("#define WORD 1\n", "int a = other.WORD;\n"), ["0.cc", "1.cc"])
+
+    def test_a_namespace_that_is_opened_for_all_is_alone(self) -> None:
+        self.assertEqual(self.batches("using namespace other;\n", source("int a = 1;")), ["0.cc", "1.cc"])
 
     def test_of_the_house_all_are_there_once(self) -> None:
         files = sorted((ROOT / "storage").glob("*.cc"))

@@ -14,6 +14,7 @@
 #include <random>
 
 #include "absl/time/clock.h"
+#include "tests/support/places/places.h"
 #include "tests/unit/agent/line/agent_fixture.h"
 #include "tests/unit/agent/test_seed.h"
 
@@ -23,7 +24,7 @@ namespace {
 class AgentProcessTest : public AgentFixture {
  protected:
   pid_t StartAgent(std::vector<std::string> more = {}) {
-    std::vector<std::string> arguments = {AGENT_PROCESS,
+    std::vector<std::string> arguments = {BuildPlace("bin/agent_process"),
                                           "--server",
                                           server_.empty() ? master_.address() : server_,
                                           "--spool-dir",
@@ -294,6 +295,7 @@ class BadSpoolTest : public AgentProcessTest {
   Ended RunAgent(const std::string& spool_dir, bool unprivileged) {
     int pipe_ends[2];
     EXPECT_EQ(pipe(pipe_ends), 0);
+    const std::string place = BuildPlace("bin/agent_process");
     const pid_t child = fork();
     if (child == 0) {
       dup2(pipe_ends[1], STDERR_FILENO);
@@ -301,7 +303,7 @@ class BadSpoolTest : public AgentProcessTest {
       close(pipe_ends[0]);
       close(pipe_ends[1]);
       // The name may lie below a directory that only root may enter.
-      const int program = open(AGENT_PROCESS, O_RDONLY | O_CLOEXEC);
+      const int program = open(place.c_str(), O_RDONLY | O_CLOEXEC);
       if (unprivileged &&
           (setgroups(0, nullptr) != 0 || setgid(kNobody) != 0 || setuid(kNobody) != 0)) {
         _exit(126);

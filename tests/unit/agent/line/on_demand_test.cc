@@ -14,11 +14,14 @@
 #include <random>
 
 #include "client/agent/agent_log.h"
+#include "tests/support/places/places.h"
 #include "tests/unit/agent/line/agent_fixture.h"
 #include "tests/unit/agent/test_seed.h"
 
 namespace stepwell::agent {
 namespace {
+
+const std::string kAgentProcess = BuildPlace("bin/agent_process");
 
 namespace fs = std::filesystem;
 
@@ -39,8 +42,8 @@ class OnDemandTest : public AgentFixture {
       setenv("STEPWELL_AGENT_IDLE_EXIT", idle_exit.c_str(), 1);
       setenv("STEPWELL_AGENT_LEAVE", leave.c_str(), 1);
       setenv("STEPWELL_SERVER", master_.address().c_str(), 1);
-      execl(AGENT_PROCESS, "agent", "--spool-dir", root_.c_str(), "--on-demand", "--frame-interval",
-            "10ms", "--no-auto-sampling", last_flag_, nullptr);
+      execl(kAgentProcess.c_str(), "agent", "--spool-dir", root_.c_str(), "--on-demand",
+            "--frame-interval", "10ms", "--no-auto-sampling", last_flag_, nullptr);
       _exit(127);
     }
     EXPECT_EQ(Wait(child), 0);
@@ -248,7 +251,7 @@ TEST_F(OnDemandTest, ASettingThatCannotBeIsTheExitCode) {
   const pid_t child = fork();
   if (child == 0) {
     setenv("STEPWELL_AGENT_LEAVE", "soon", 1);
-    execl(AGENT_PROCESS, "agent", "--spool-dir", root_.c_str(), "--on-demand", nullptr);
+    execl(kAgentProcess.c_str(), "agent", "--spool-dir", root_.c_str(), "--on-demand", nullptr);
     _exit(127);
   }
   const int status = Wait(child);

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "client/agent/sensors/system_metrics.h"
+#include "tests/support/places/places.h"
 #include "tests/unit/agent/sensors/machine.h"
 
 namespace stepwell::agent {
@@ -40,7 +41,7 @@ std::map<std::string, double> ThrottleOf(const Reading& reading) {
   return reasons;
 }
 
-std::string Stub(const std::string& name) { return std::string(AMD_STUBS) + "/" + name + ".so"; }
+std::string Stub(const std::string& name) { return BuildPlace("amd_stub/" + name + ".so"); }
 
 class AmdSensorTest : public ::testing::Test {
  protected:

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/agent/sensors/machine_sensors.h"
+#include "tests/support/places/places.h"
 #include "tests/unit/agent/sensors/machine.h"
 
 namespace stepwell::agent {
@@ -105,7 +106,9 @@ class Kernel {
 
 TEST(KernelsTest, AgentRule16_EachKernelsFilesMakeTheSameMetrics) {
   std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(KERNELS)) paths.push_back(entry);
+  for (const auto& entry :
+       std::filesystem::directory_iterator(SourcePlace("tests/unit/agent/sensors/kernels")))
+    paths.push_back(entry);
   std::sort(paths.begin(), paths.end());
   ASSERT_GE(paths.size(), 6u);
   for (const std::filesystem::path& path : paths) {

@@ -14,6 +14,7 @@
 #include "absl/strings/strip.h"
 #include "client/agent/sensors/system_metrics.h"
 #include "client/recorder/src/sampled_names.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::agent {
 namespace {
@@ -46,8 +47,8 @@ std::vector<std::string> Cells(absl::string_view line) {
 class MetricsPageTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::ifstream file(METRICS_PAGE);
-    ASSERT_TRUE(file.is_open()) << METRICS_PAGE;
+    std::ifstream file(SourcePlace("docs/metrics.md"));
+    ASSERT_TRUE(file.is_open());
     std::vector<std::string> heads;
     for (std::string line; std::getline(file, line);) {
       const std::vector<std::string> cells = Cells(line);

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/places/places.h"
 #include "tests/unit/agent/sensors/machine.h"
 #include "tests/unit/agent/sensors/nvml_stub.h"
 
@@ -157,7 +158,7 @@ TEST_F(NvmlSensorTest, WhatADeviceCannotDoIsToldAndHidesNothingElse) {
 }
 
 TEST_F(NvmlSensorTest, AnOldDriverLacksCallsAndGivesWhatItHas) {
-  NvmlStub stub(kBusyGpu, NVML_STUB_OLD);
+  NvmlStub stub(kBusyGpu, BuildPlace("nvml_stub/old/libnvidia-ml.so.1"));
   const auto session = stub.Session();
   NvmlSensor sensor = Open(session);
   const Reading reading = machine_.Read(sensor);

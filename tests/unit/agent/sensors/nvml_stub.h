@@ -11,12 +11,14 @@
 #include <string>
 
 #include "client/agent/sensors/nvml_session.h"
+#include "tests/support/places/places.h"
 
 namespace stepwell::agent {
 
 class NvmlStub {
  public:
-  explicit NvmlStub(const std::string& scenario, const char* library = NVML_STUB_NEW) {
+  explicit NvmlStub(const std::string& scenario,
+                    const std::string& library = BuildPlace("nvml_stub/new/libnvidia-ml.so.1")) {
     char pattern[] = "/tmp/stepwell-nvml-XXXXXX";
     directory_ = mkdtemp(pattern);
     std::filesystem::copy_file(library, this->library());

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/agent/sensors/machine_sensors.h"
 #include "client/agent/sensors/nvml_finder.h"
+#include "tests/support/places/places.h"
 #include "tests/unit/agent/sensors/machine.h"
 #include "tests/unit/agent/sensors/nvml_stub.h"
 
@@ -21,6 +22,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+
+const std::string kMuteLibrary = BuildPlace("nvml_stub/mute/libnvidia-ml.so.1");
 
 // Gives its count of readings as `memory_free`.
 class CountingSensor final : public Sensor {
@@ -274,7 +277,7 @@ TEST(NvmlFinderTest, SilentWithoutAGpuAndToldWhereThereIsOneWithoutALibrary) {
 TEST(NvmlFinderTest, ALibraryWithoutItsFirstCallIsToldWhereThereIsAGpuAndNeverCalled) {
   Machine machine;
   NvmlStub stub("gpus 1\n");
-  NvmlFinder finder(NVML_STUB_MUTE, machine.kernel(), machine.clock());
+  NvmlFinder finder(kMuteLibrary, machine.kernel(), machine.clock());
   const Findings silent = finder.Find();
   EXPECT_THAT(silent.absences, IsEmpty());
   EXPECT_THAT(silent.sensors, IsEmpty());
@@ -286,7 +289,7 @@ TEST(NvmlFinderTest, ALibraryWithoutItsFirstCallIsToldWhereThereIsAGpuAndNeverCa
     ASSERT_EQ(findings.absences.size(), 1u);
     EXPECT_EQ(findings.absences[0].kind, AbsenceKind::kUnsupported);
     EXPECT_EQ(findings.absences[0].metric_group, "gpu");
-    EXPECT_THAT(findings.absences[0].reason, HasSubstr(NVML_STUB_MUTE " is no NVML"));
+    EXPECT_THAT(findings.absences[0].reason, HasSubstr(kMuteLibrary + " is no NVML"));
   }
 }
 
@@ -296,7 +299,7 @@ TEST(MachineSensorsTest, ALibraryWithoutItsFirstCallHidesNothingElse) {
   machine.Write("proc/meminfo", "MemTotal: 1000 kB\nMemAvailable: 900 kB\n");
   machine.Write("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
   machine.Write("sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n");
-  MachineOptions options{.root = machine.root(), .nvml_path = NVML_STUB_MUTE};
+  MachineOptions options{.root = machine.root(), .nvml_path = kMuteLibrary};
   options.amd_paths = {"/nowhere", "/nowhere"};
   const auto set = MakeMachineSensors(options, RealClock::Get());
   // The first look may take longer than the first tick waits for it.

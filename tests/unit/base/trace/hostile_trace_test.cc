@@ -7,6 +7,7 @@
 
 #include "tests/fuzz/hostile_trace.h"
 #include "tests/fuzz/mutated.h"
+#include "tests/support/places/places.h"
 #include "tests/unit/base/trace/test_seed.h"
 
 namespace stepwell {
@@ -14,8 +15,8 @@ namespace {
 
 // They end the process where something does not hold.
 TEST(HostileTraceTest, HoldsWhatTheFuzzerBeganWith) {
-  const std::vector<std::string> inputs = testing::Corpus(STEPWELL_FUZZ_CORPUS);
-  ASSERT_GE(inputs.size(), 3U) << STEPWELL_FUZZ_CORPUS;
+  const std::vector<std::string> inputs = testing::Corpus(SourcePlace("tests/fuzz/trace"));
+  ASSERT_GE(inputs.size(), 3U);
   std::size_t event_count = 0;
   for (const std::string& input : inputs) {
     testing::ReadHostileTrace(input);
@@ -26,7 +27,7 @@ TEST(HostileTraceTest, HoldsWhatTheFuzzerBeganWith) {
 
 TEST(HostileTraceTest, HoldsMutationsOfIt) {
   std::mt19937_64 random(TestSeed());
-  const std::vector<std::string> inputs = testing::Corpus(STEPWELL_FUZZ_CORPUS);
+  const std::vector<std::string> inputs = testing::Corpus(SourcePlace("tests/fuzz/trace"));
   for (int i = 0; i < 5000; ++i) {
     testing::ReadHostileTrace(testing::Mutated(random, inputs[random() % inputs.size()]));
   }

@@ -15,11 +15,11 @@ class StepBreakdownTest : public ::testing::Test {
  protected:
   void Take(const std::string& category, const std::string& name, int begin_us, int length_us,
             int correlation = 0, int external_id = 0) {
-    const std::string json = absl::StrCat(
+    const std::string event = absl::StrCat(
         "{\"ph\":\"X\",\"cat\":\"", category, "\",\"name\":\"", name, "\",\"ts\":", begin_us,
         ",\"dur\":", length_us, ",\"pid\":1,\"tid\":1,\"args\":{\"correlation\":", correlation,
         ",\"External id\":", external_id, "}}");
-    ASSERT_TRUE(parser_.Parse(json)) << json;
+    ASSERT_TRUE(parser_.Parse(event)) << event;
     breakdown_.TakeEvent(parser_.event());
   }
   void Step(int begin_us, int length_us) {
@@ -151,9 +151,9 @@ TEST_F(StepBreakdownTest, AbsurdTimesCountForNothing) {
   Op(100, 60);
   for (const char* times : {"\"ts\":-9e15,\"dur\":9e15", "\"ts\":9e15,\"dur\":1",
                             "\"ts\":1,\"dur\":9e15", "\"ts\":1,\"dur\":-1"}) {
-    const std::string json =
+    const std::string event =
         absl::StrCat("{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",", times, "}");
-    ASSERT_TRUE(parser_.Parse(json));
+    ASSERT_TRUE(parser_.Parse(event));
     breakdown_.TakeEvent(parser_.event());
   }
   const StepReport report = breakdown_.Finish();

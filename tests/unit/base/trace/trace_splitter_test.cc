@@ -28,13 +28,13 @@ struct Split {
 Split SplitPieces(const std::string& text, std::mt19937_64& random, std::size_t piece_max) {
   Split split;
   TraceSplitter splitter({.event =
-                              [&](std::string_view json) {
-                                split.events.emplace_back(json);
+                              [&](std::string_view event) {
+                                split.events.emplace_back(event);
                                 return absl::OkStatus();
                               },
                           .member =
-                              [&](std::string_view name, std::string_view json) {
-                                split.members.emplace_back(name, json);
+                              [&](std::string_view name, std::string_view value) {
+                                split.members.emplace_back(name, value);
                                 return absl::OkStatus();
                               }});
   for (std::size_t at = 0; at < text.size() && split.status.ok();) {

@@ -14,10 +14,13 @@
 #include <thread>
 
 #include "stepwell/recorder.h"
+#include "tests/support/places/places.h"
 #include "tests/unit/recorder/files/in_child.h"
 #include "tests/unit/recorder/files/recorder_fixture.h"
 
 namespace stepwell::recorder {
+
+inline const std::string kAgentProbe = BuildPlace("bin/agent_probe");
 
 inline bool Eventually(std::chrono::milliseconds patience, const std::function<bool()>& condition) {
   const auto until = std::chrono::steady_clock::now() + patience;
@@ -40,7 +43,7 @@ class AgentStartTest : public RecorderTest {
     options.agent = agent.c_str();
     return stepwell_open(&options);
   }
-  stepwell_state OpenWithProbe() { return OpenWith(AGENT_PROBE); }
+  stepwell_state OpenWithProbe() { return OpenWith(kAgentProbe); }
 
   std::string ProbeReport() const { return ReadText(directory_.path() + "/probe"); }
   // The rest of the report's line that begins so; "(none)" without one.

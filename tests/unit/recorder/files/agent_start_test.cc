@@ -18,6 +18,7 @@
 
 #include "client/recorder/src/agent_presence.h"
 #include "stepwell/stepwell.h"
+#include "tests/support/places/places.h"
 #include "tests/unit/recorder/files/agent_start_fixture.h"
 
 namespace stepwell::recorder {
@@ -240,8 +241,8 @@ TEST_F(AgentStartTest, AgentRule08_WithoutAProgramItRecordsAndSaysSoOnce) {
   } rows[] = {
       {"none there", "/no/such/agent", "", "no agent: there is no program /no/such/agent"},
       {"no program", directory_.path(), "", "no agent: there is no program " + directory_.path()},
-      {"it refuses", AGENT_PROBE, "refuse",
-       std::string("no agent: ") + AGENT_PROBE + " agent --spool-dir " + directory_.path() +
+      {"it refuses", kAgentProbe, "refuse",
+       "no agent: " + kAgentProbe + " agent --spool-dir " + directory_.path() +
            " ended with exit code 64"},
   };
   for (const auto& row : rows) {
@@ -291,8 +292,8 @@ TEST_F(AgentStartTest, AgentRule17_WhereNoProcessMayBeStartedItRecords) {
     ASSERT_EQ(OpenWithProbe(), STEPWELL_RECORDING);
     Scoped("a");
     EXPECT_TRUE(Eventually(milliseconds(10'000), [] {
-      return std::string(stepwell_message()) == "no agent: " AGENT_PROBE
-                                                " cannot be started: Operation not permitted";
+      return stepwell_message() ==
+             "no agent: " + kAgentProbe + " cannot be started: Operation not permitted";
     })) << stepwell_message();
     EXPECT_EQ(stepwell_dropped_count(), 0u);
     EXPECT_EQ(stepwell_close(60'000), 0);
@@ -354,9 +355,9 @@ TEST_F(AgentStartTest, NobodyIsStartedWhereThatIsOff) {
     const char* variable;
     const char* agent;
     bool starts;
-  } rows[] = {{"by the environment", "off", AGENT_PROBE, true},
+  } rows[] = {{"by the environment", "off", kAgentProbe.c_str(), true},
               {"by the program's name", "", "off", true},
-              {"by the option", "", AGENT_PROBE, false}};
+              {"by the option", "", kAgentProbe.c_str(), false}};
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);
     ExpectInChild([&] {
@@ -419,7 +420,7 @@ TEST_F(AgentStartTest, AgentRule05_AnAgentOfAnotherFormatServesOthers) {
     ExpectInChild([&] {
       unsetenv("STEPWELL_AGENT");
       Recorder recorder(
-          {.spool_dir = root.path(), .exit_wait = milliseconds(0), .agent = AGENT_PROBE});
+          {.spool_dir = root.path(), .exit_wait = milliseconds(0), .agent = kAgentProbe});
       const std::string probe = root.path() + "/probe";
       const milliseconds patience(row.starts ? 10'000 : 800);
       EXPECT_EQ(Eventually(patience, [&] { return access(probe.c_str(), F_OK) == 0; }), row.starts);
@@ -452,7 +453,7 @@ TEST_F(AgentStartTest, AgentRule07_ASystemAgentIsNotStartedByATrial) {
     const HeldLock lock(system + "/f1/agent.lock");
     ExpectInChild([&] {
       setenv("STEPWELL_SYSTEM_ROOT", system.c_str(), 1);
-      setenv("STEPWELL_AGENT", AGENT_PROBE, 1);
+      setenv("STEPWELL_AGENT", kAgentProbe.c_str(), 1);
       Recorder recorder({.exit_wait = milliseconds(0)});
       EXPECT_EQ(recorder.state(), STEPWELL_RECORDING);
       EXPECT_EQ(recorder.message(), "");
