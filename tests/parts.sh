@@ -3,7 +3,7 @@
 
 parts=(packages scripts layout format proto release asan tsan install python quickstart web bench)
 long_parts=(repeat clang fuzz asan_whole processes tidy benches follow frameworks)
-# About how long the long ones take on two cores with a compiler's cache that knows most of it (CONTRIBUTING.md says how long without).
+# What the long ones are given, with room to spare, on two cores with a compiler's cache that knows most of it (CONTRIBUTING.md says how long without).
 declare -A minutes_of_part=([release]=20 [asan]=17 [tsan]=11 [web]=10 [bench]=6)
 # A run without them proves too little to end well: where they have no time left it fails.
 parts_of_need=(asan tsan)

@@ -55,11 +55,13 @@ class BatchesTest(unittest.TestCase):
     def test_a_scope_keeps_the_names_of_its_enumeration(self) -> None:
         self.assertEqual(self.batches(source("enum class First { kShared };"), source("enum class Second { kShared };")), ["0.cc 1.cc"])
         self.assertEqual(self.batches(source("enum First { kA, kShared };"), source("enum Second : int { kShared = 3 };")), ["0.cc", "1.cc"])
+        self.assertEqual(self.batches(source("enum First { kA, kShared };"), source("enum Second {\n  kShared,\n};")), ["0.cc", "1.cc"])
 
     def test_a_namespace_within_ours_is_a_name_too(self) -> None:
         within = "namespace stepwell::testing {\n\nint a;\n\n}  // namespace stepwell::testing\n"
         outside = source("", "bool a = testing::Mocked();")
         self.assertEqual(self.batches(within, outside, within), ["0.cc 2.cc", "1.cc"])
+        self.assertEqual(self.batches(outside, within), ["0.cc", "1.cc"])
 
     def test_words_of_comments_and_texts_are_no_names(self) -> None:
         other = source("// Trials of all.", 'const char* Use() { return "Trials"; }')
