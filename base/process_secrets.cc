@@ -63,6 +63,7 @@ void HideOptionValue(int argc, char** argv, std::string_view option) {
 
 bool HoldsClientSecret(const std::vector<std::string>& arguments) {
   if (IsSet("STEPWELL_TOKEN") || IsSet("STEPWELL_TLS_KEY")) return true;
+  if (arguments.size() > 1 && arguments[0] == "tls" && arguments[1] == "init") return true;
   return std::any_of(arguments.begin(), arguments.end(), [](const std::string& argument) {
     return absl::StartsWith(argument, "--token") || absl::StartsWith(argument, "--tls-key");
   });

@@ -28,7 +28,8 @@ void HideInArguments(int argc, char** argv,
 // Over the value of `option`, in "--token VALUE" and "--token=VALUE".
 void HideOptionValue(int argc, char** argv, std::string_view option);
 
-// Whether a client that was called so shows a token, or has a key: STEPWELL_TOKEN, STEPWELL_TLS_KEY, --token, --tls-key.
+// Whether a client that was called so shows a token, or has a key: STEPWELL_TOKEN, STEPWELL_TLS_KEY, --token, --tls-key; or makes
+// keys: `tls init`.
 bool HoldsClientSecret(const std::vector<std::string>& arguments);
 
 }  // namespace stepwell

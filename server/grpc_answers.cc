@@ -1,15 +1,14 @@
 #include "server/grpc_answers.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "base/steady_time.h"
 #include "server/access_rules.h"
 #include "server/answer_patience.h"
 #include "server/grpc_access.h"
 #include "server/rate_limits.h"
+#include "server/rate_wait.h"
 
 namespace stepwell {
 namespace {
@@ -18,11 +17,6 @@ using grpc::experimental::InterceptionHookPoints;
 using grpc::experimental::Interceptor;
 using grpc::experimental::InterceptorBatchMethods;
 using grpc::experimental::ServerRpcInfo;
-
-// Of what a token may read, streams leave so much to calls that are refused where nothing is left.
-constexpr absl::Duration kLeftToCalls = absl::Seconds(1);
-// Whether its caller is there still.
-constexpr absl::Duration kLookEach = absl::Milliseconds(100);
 
 // Of one call. gRPC has one of its messages under way at a time.
 class AnswerCount final : public Interceptor {
@@ -55,17 +49,9 @@ class AnswerCount final : public Interceptor {
   // Holds the thread of the call, and its place, of which one token has at most half. False: nothing was taken.
   bool Await(const RatePayer& payer, double amount) {
     const SteadyTime until = EndOfWait(patience_, begin_, SteadyTime::Now());
-    while (true) {
-      const absl::Duration wait =
-          rates_.TryTake(RateKind::kReadBytes, payer, amount, kLeftToCalls).wait;
-      if (wait == absl::ZeroDuration()) return true;
-      if (until.HasPassed() || HasEnded(caller_) || call_.server_context()->IsCancelled()) {
-        return false;
-      }
-      const SteadyTime begin = SteadyTime::Now();
-      absl::SleepFor(std::min(wait, kLookEach));
-      rates_.NoteSlowed(RateKind::kReadBytes, SteadyTime::Now() - begin);
-    }
+    return AwaitRate(rates_, RateKind::kReadBytes, payer, amount, [&] {
+      return !until.HasPassed() && !HasEnded(caller_) && !call_.server_context()->IsCancelled();
+    });
   }
 
   const AccessControl& access_;

@@ -17,6 +17,7 @@ namespace stepwell {
 namespace {
 
 constexpr int kBacklog = 512;
+constexpr char kLocalhost[] = "localhost";
 
 absl::Status Failed(const std::string& host, int port, const std::string& why) {
   return absl::UnavailableError(
@@ -49,6 +50,10 @@ absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& host, int por
     return Failed(host, port, gai_strerror(error));
   }
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
+  // As IsLoopback promises.
+  if (host == kLocalhost && !IsLoopbackAddress(*found->ai_addr)) {
+    return Failed(host, port, "it is no address of this machine's own here; see /etc/hosts");
+  }
   const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return Failed(host, port, std::strerror(errno));
   ListenSocket opened(fd, port, found->ai_family == AF_INET6);
@@ -102,7 +107,7 @@ std::string HostPortText(const std::string& host, int port) {
 
 bool IsLoopback(const std::string& host) {
   // By RFC 6761 it is nothing else, also where there is no /etc/hosts.
-  if (host == "localhost") return true;
+  if (host == kLocalhost) return true;
   if (host.empty()) return false;
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;

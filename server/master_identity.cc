@@ -45,8 +45,9 @@ absl::Status WriteFileAtomically(const std::string& path, const std::string& tex
     return absl::FailedPreconditionError(
         absl::StrCat("cannot write ", where, ": ", std::strerror(error)));
   };
-  // The ready file holds a database URL: for its owner only.
-  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  // The ready file holds a database URL: for its owner only, also where others may write into its directory.
+  unlink(beside.c_str());
+  const int fd = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) return failed(path);
   const bool whole = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   const bool synced = whole && fsync(fd) == 0;

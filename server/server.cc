@@ -227,7 +227,7 @@ absl::Status Server::Parts::Listen() {
 
 absl::StatusOr<bool> Server::Parts::ReadsAll(const HttpRequest& request) const {
   if (tokens == nullptr) return true;
-  const auto caller = tokens->Identify(request.Header("Authorization"));
+  const auto caller = tokens->Identify(request.Authorization());
   if (absl::IsUnavailable(caller.status())) return caller.status();
   return caller.ok() && (*caller)->grants.ReadsAll();
 }

@@ -119,11 +119,12 @@ absl::StatusOr<bool> MakeFile(const std::string& path) {
   return true;
 }
 
-}  // namespace
-
+// Whether it may be one that InsideAuthorization made: of no form that clients show.
 bool IsInsideAuthorization(std::string_view authorization) {
   return absl::StartsWith({authorization.data(), authorization.size()}, kInside);
 }
+
+}  // namespace
 
 TokenGuard::TokenGuard(std::string path, const Clock& clock)
     : path_(std::move(path)), clock_(clock), inside_(absl::StrCat(kInside, MakeSecret(), "_")) {}

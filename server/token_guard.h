@@ -5,7 +5,7 @@
 // and no secret. Digests alone are kept, also of those that ended (EndedTokens). Thread-safe; waits for nobody.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(auto guard, TokenGuard::Open("/etc/stepwell/token", clock));
-//   STEPWELL_ASSIGN_OR_RETURN(const Caller caller, guard->Identify(request.Header("Authorization")));
+//   STEPWELL_ASSIGN_OR_RETURN(const Caller caller, guard->Identify(request.Authorization()));
 #pragma once
 
 #include <cstdint>
@@ -147,9 +147,6 @@ class TokenGuard {
   std::int64_t forgotten_us_ ABSL_GUARDED_BY(mu_) = 0;
   bool misses_some_ ABSL_GUARDED_BY(mu_) = false;
 };
-
-// Whether it may be one that InsideAuthorization made: of no form that clients show.
-bool IsInsideAuthorization(std::string_view authorization);
 
 // What a caller without one is told.
 inline constexpr char kPeerCertificateEnded[] =

@@ -36,7 +36,7 @@ constexpr absl::Duration kLifetimeDefault = absl::Hours(1);
 constexpr std::int64_t kLifetimeSecondsMin = 60;
 constexpr std::int64_t kLifetimeSecondsMax = 86'400;
 // At once, until what was fetched was learned of; one of which the database serves. As many may wait.
-constexpr int kFetchesMax = 16;
+constexpr int kFetchesMax = 32;
 constexpr absl::Duration kFetchPatience = absl::Seconds(1);
 // Masters hold them in memory.
 constexpr std::int64_t kFetchedLivingMax = 100'000;
@@ -243,9 +243,11 @@ class TokenGrpcService::Impl final : public v1::TokenService::Service {
     absl::Status learned;
     {
       // Over both: each that waits for the database, or for another's answer, holds a thread of gRPC's.
-      const auto turn = fetching_.Enter(kFetchPatience);
+      const auto turn = fetching_.Enter(kFetchPatience, PayerOf(caller));
       if (!turn.ok()) {
-        return GrpcError(absl::UnavailableError("too many fetch tokens just now; come again"));
+        return GrpcError(
+            absl::UnavailableError("too many fetch tokens just now; come again"),
+            {.reason = "FETCHES_UNDER_WAY", .retry_delay = absl::Seconds(1), .violations = {}});
       }
       fetched = parts_.store.Fetch(fetch);
       if (fetched.ok()) learned = parts_.loop->LearnFetchedNow(fetched->id);

@@ -40,7 +40,7 @@ void LogFailure(const std::string& request_id, const absl::Status& status) {
 }
 
 // Of failures that are told many times a second while a database is away: each of its words once a second, under one id.
-class SparingLog {
+class FailureLog {
  public:
   std::string IdOf(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_) {
     std::string request_id;
@@ -70,8 +70,8 @@ class SparingLog {
   absl::flat_hash_map<std::string, Told> told_ ABSL_GUARDED_BY(mu_);
 };
 
-SparingLog& Sparing() {
-  static SparingLog* const log = new SparingLog;
+FailureLog& Sparing() {
+  static FailureLog* const log = new FailureLog;
   return *log;
 }
 

@@ -2,6 +2,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "server/grpc_error.h"
 #include "server/query_wire.h"
 #include "server/rate_limits.h"
+#include "server/rate_wait.h"
 #include "server/read_admission.h"
 #include "server/stall_watch.h"
 #include "server/text_check.h"
@@ -36,6 +38,8 @@ constexpr std::int32_t kStepsAnsweredMax = 10'000;
 constexpr absl::Duration kCountersPatience = absl::Seconds(30);
 // Of one message with bytes of a merge.
 constexpr std::size_t kMessageBytes = 1 << 18;
+// What a part of an upload costs at least, of bytes to write: clients send a hundred kilobytes and more in one.
+constexpr double kPartBytesPaid = 16 << 10;
 
 grpc::Status NoTurn(const absl::Status& status) {
   return GrpcError(
@@ -74,7 +78,10 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
       return reader->Read(&message);
     };
     const std::string address = AddressOf(*context);
-    TraceUploading uploading(store_, now.epoch);
+    TraceUploading uploading(store_, now.epoch, [&](std::int64_t byte_count) {
+      return PayForReading(WhileAsked(context, entry.caller), {address, entry.caller.get()},
+                           byte_count);
+    });
     v1::UploadTraceRequest message;
     const bool has_begun = next(message);
     if (HasEnded(entry.caller)) return GrpcError(TokenEnded());
@@ -108,9 +115,9 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
       }
       if (access_ != nullptr && access_->rates() != nullptr) {
         // Likewise, when it was told to come again.
-        const absl::Status may =
-            access_->rates()->Take(RateKind::kIngestBytes, {address, entry.caller.get()},
-                                   static_cast<double>(message.part().data().size()));
+        const absl::Status may = access_->rates()->Take(
+            RateKind::kIngestBytes, {address, entry.caller.get()},
+            std::max(kPartBytesPaid, static_cast<double>(message.part().data().size())));
         if (!may.ok()) return GrpcError(may);
       }
       const absl::Status taken = uploading.Take(message.part().offset(), message.part().data());
@@ -252,6 +259,22 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
       return context->IsCancelled() ? absl::CancelledError("nobody waits any more")
                                     : absl::OkStatus();
     };
+  }
+  // What an upload that goes on reads back to hold it against its digest is paid for as other reads are, slowly.
+  absl::Status PayForReading(const MayGoOn& may_go_on, const RatePayer& payer,
+                             std::int64_t byte_count) {
+    absl::Status may;
+    const auto goes_on = [&] {
+      may = may_go_on();
+      // Its next call goes on where this one is.
+      if (may.ok() && !state_.Get().accepting())
+        may = absl::UnavailableError(state_.Get().reason());
+      return may.ok();
+    };
+    if (!goes_on() || access_ == nullptr || access_->rates() == nullptr) return may;
+    AwaitRate(*access_->rates(), RateKind::kReadBytes, payer, static_cast<double>(byte_count),
+              goes_on);
+    return may;
   }
   // Blocks while the client is slow: that is the bound on memory.
   template <typename Response>

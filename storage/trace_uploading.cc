@@ -51,6 +51,10 @@ absl::Status TraceUploading::Take(std::int64_t offset, std::string_view bytes) {
 absl::Status TraceUploading::ReadStored() {
   if (has_read_stored_) return absl::OkStatus();
   for (std::int64_t part_no = 0; part_no * kTracePartBytes < trace_.received_bytes; ++part_no) {
+    if (before_reading_) {
+      STEPWELL_RETURN_IF_ERROR(before_reading_(
+          std::min(kTracePartBytes, trace_.received_bytes - part_no * kTracePartBytes)));
+    }
     STEPWELL_ASSIGN_OR_RETURN(const std::string bytes, store_.ReadPart(trace_, part_no));
     sha_.Feed(bytes);
   }

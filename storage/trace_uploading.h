@@ -9,8 +9,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "base/sha256.h"
@@ -20,16 +22,18 @@ namespace stepwell {
 
 class TraceUploading {
  public:
+  // Before so many stored bytes are read again: blocks as long as it likes; an error ends the call.
+  using BeforeReading = std::function<absl::Status(std::int64_t byte_count)>;
   // `store` outlives this.
-  TraceUploading(TraceStore& store, std::int64_t owner_epoch)
-      : store_(store), owner_epoch_(owner_epoch) {}
+  TraceUploading(TraceStore& store, std::int64_t owner_epoch, BeforeReading before_reading = {})
+      : store_(store), owner_epoch_(owner_epoch), before_reading_(std::move(before_reading)) {}
 
   // As TraceStore::Begin.
   [[nodiscard]] absl::Status Begin(const TrialSelector& trial, const TrialFilter& trials,
                                    const StoredTraceHeader& header);
   // Blocks on the store with each whole part. kOutOfRange for a hole, with the expected offset in the payload
   // "stepwell/metadata/received_bytes"; kInvalidArgument for too much; kDataLoss: not the bytes that were
-  // told, the trace is dropped. REQUIRES: Begin went well.
+  // told, the trace is dropped. The first whole part reads what earlier calls stored. REQUIRES: Begin went well.
   [[nodiscard]] absl::Status Take(std::int64_t offset, std::string_view bytes);
   const TraceRecord& trace() const { return trace_; }
   bool is_complete() const { return trace_.state == StoredTraceState::kComplete; }
@@ -45,6 +49,7 @@ class TraceUploading {
 
   TraceStore& store_;
   const std::int64_t owner_epoch_;
+  const BeforeReading before_reading_;
   TraceRecord trace_ = {};
   Sha256 sha_;
   bool has_read_stored_ = false;

@@ -1,5 +1,7 @@
 #include "base/tls/tls_files.h"
 
+#include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
 #include <cerrno>
@@ -57,6 +59,23 @@ OpensslOwned<X509> FirstCertificate(const std::string& pem) {
   return OpensslOwned<X509>(PEM_read_bio_X509(BioOf(pem).get(), nullptr, nullptr, nullptr));
 }
 
+// All of them, for both ports read all, and one that is damaged otherwise than the other.
+absl::Status CheckCertificates(const PemFile& file, const std::string& pem) {
+  const auto bio = BioOf(pem);
+  int count = 0;
+  ERR_clear_error();
+  while (OpensslOwned<X509>(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr)) != nullptr) {
+    ++count;
+  }
+  const unsigned long last = ERR_peek_last_error();
+  const bool is_end =
+      ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
+  ERR_clear_error();
+  if (count == 0) return Wrong(file, "no certificate in PEM");
+  if (!is_end) return Wrong(file, absl::StrCat("certificate ", count + 1, " in it is damaged"));
+  return absl::OkStatus();
+}
+
 absl::Time TimeOf(const ASN1_TIME* time) {
   std::tm parts{};
   if (ASN1_TIME_to_tm(time, &parts) != 1) return absl::InfinitePast();
@@ -65,8 +84,8 @@ absl::Time TimeOf(const ASN1_TIME* time) {
 
 absl::Status CheckPair(const PemFile& cert, const PemFile& key_file, TlsSide side,
                        TlsMaterial& read) {
+  STEPWELL_RETURN_IF_ERROR(CheckCertificates(cert, read.cert_pem));
   const auto certificate = FirstCertificate(read.cert_pem);
-  if (certificate == nullptr) return Wrong(cert, "no certificate in PEM");
   bool is_encrypted = false;
   const OpensslOwned<EVP_PKEY> key(
       PEM_read_bio_PrivateKey(BioOf(read.key_pem).get(), nullptr, NoPassword, &is_encrypted));
@@ -104,7 +123,7 @@ absl::StatusOr<TlsMaterial> ReadTls(const TlsFiles& files, TlsSide side) {
   const PemFile key{is_server ? "--tls-key" : "--tls-key (STEPWELL_TLS_KEY)", files.key};
   if (!files.ca.empty()) {
     STEPWELL_ASSIGN_OR_RETURN(read.ca_pem, ReadPem(ca));
-    if (FirstCertificate(read.ca_pem) == nullptr) return Wrong(ca, "no certificate in PEM");
+    STEPWELL_RETURN_IF_ERROR(CheckCertificates(ca, read.ca_pem));
   }
   if (files.cert.empty()) return read;
   STEPWELL_ASSIGN_OR_RETURN(read.cert_pem, ReadPem(cert));

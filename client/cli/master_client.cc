@@ -20,6 +20,7 @@
 #include "base/steady_time.h"
 #include "base/tls/tls_trouble.h"
 #include "client/cli/connect_trouble.h"
+#include "client/cli/terminal.h"
 #include "client/traces/trace_upload.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -66,7 +67,9 @@ std::shared_ptr<grpc::ChannelCredentials> CredentialsOf(const MasterPlace& place
 
 absl::Status FromGrpc(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
-  absl::Status told(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  // Each command shows it sooner or later.
+  absl::Status told(static_cast<absl::StatusCode>(status.error_code()),
+                    PrintableLines(status.error_message()));
   google::rpc::Status wire;
   google::rpc::ErrorInfo info;
   if (!wire.ParseFromString(status.error_details())) return told;

@@ -13,10 +13,12 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "base/steady_time.h"
 #include "client/cli/master_client.h"
 #include "client/cli/options.h"
@@ -27,6 +29,9 @@ namespace {
 
 // What a training's start waits at most. A master of this machine's network answers within some 50 ms.
 constexpr absl::Duration kPatience = absl::Seconds(3);
+// Of it, for a master that has no turn just now, and how often it is asked: it may take a second to say so.
+constexpr absl::Duration kAskTime = absl::Milliseconds(1500);
+constexpr absl::Duration kAskAgain = absl::Milliseconds(100);
 // For a process that was killed to be gone; one that a file server holds is left behind.
 constexpr absl::Duration kKillTime = absl::Milliseconds(200);
 // An agent renews it, for an hour each time: so long may its master be away then. Masters lower it.
@@ -46,6 +51,10 @@ std::string Word(Said said, absl::string_view text) {
   return absl::StrCat(std::string(1, static_cast<char>(said)), text);
 }
 
+absl::optional<absl::Cord> ReasonOf(const absl::Status& status) {
+  return status.GetPayload("stepwell/reason");
+}
+
 std::string AskMaster(const RunTokenWish& wish) {
   MasterPlace place{.address = wish.address, .tls = ClientTls({})};
   if (absl::Status files = CheckClientTls(place.tls); !files.ok()) {
@@ -55,11 +64,16 @@ std::string AskMaster(const RunTokenWish& wish) {
   if (!own.ok()) return Word(Said::kRemark, own.status().message());
   place.own = *std::move(own);
   MasterClient master(std::move(place));
-  const absl::StatusOr<v1::FetchIngestTokenResponse> response =
-      master.FetchIngestToken(wish.request);
+  const SteadyTime deadline = SteadyTime::Now() + kAskTime;
+  absl::StatusOr<v1::FetchIngestTokenResponse> response = master.FetchIngestToken(wish.request);
+  // A job's ranks ask all at once.
+  while (ReasonOf(response.status()) == "FETCHES_UNDER_WAY" && !deadline.HasPassed()) {
+    absl::SleepFor(kAskAgain);
+    response = master.FetchIngestToken(wish.request);
+  }
   if (response.ok()) return Word(Said::kToken, response->text());
   // A master that asks nobody for tokens, and a token that may do no more than the new one would.
-  const auto reason = response.status().GetPayload("stepwell/reason");
+  const auto reason = ReasonOf(response.status());
   if (reason == "NO_TOKENS_ASKED" || reason == "TOKEN_IS_NARROW") return Word(Said::kNone, "");
   return Word(Said::kRemark, response.status().message());
 }

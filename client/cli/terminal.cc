@@ -2,10 +2,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <vector>
 
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/utf8.h"
 #include "fmt/format.h"
 
 namespace stepwell::cli {
@@ -54,15 +59,25 @@ std::size_t ColumnCount(std::string_view text) {
 
 std::string Printable(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7F) {
-      out += fmt::format("\\x{:02x}", byte);
+  while (!text.empty()) {
+    const std::size_t whole = CharacterBytes(text);
+    const std::string_view one = text.substr(0, std::max<std::size_t>(whole, 1));
+    if (whole > 0 && !BeginsWithControl(one)) {
+      out += one;
     } else {
-      out += c;
+      for (const char c : one) out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
     }
+    text.remove_prefix(one.size());
   }
   return out;
+}
+
+std::string PrintableLines(std::string_view text) {
+  const std::vector<absl::string_view> lines =
+      absl::StrSplit(absl::string_view(text.data(), text.size()), '\n');
+  return absl::StrJoin(lines, "\n", [](std::string* to, absl::string_view line) {
+    *to += Printable({line.data(), line.size()});
+  });
 }
 
 }  // namespace stepwell::cli

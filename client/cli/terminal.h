@@ -38,8 +38,10 @@ Paint PaintFor(const std::ostream& out);
 
 // Columns that `text` (UTF-8, without colour codes) takes; counts code points.
 std::size_t ColumnCount(std::string_view text);
-// `text` with control characters shown as \xNN, so that a name from the network never moves the
-// cursor.
+// `text` with control characters (C0, DEL, C1) and bytes that are no UTF-8 shown as \xNN, so that a text from the network, or
+// of another user's files, never moves the cursor.
 std::string Printable(std::string_view text);
+// Likewise, line by line.
+std::string PrintableLines(std::string_view text);
 
 }  // namespace stepwell::cli

@@ -53,6 +53,17 @@ BEGIN
     RETURN;
   END IF;
   ALTER SCHEMA stepwell OWNER TO stepwell_owner;
+  -- Migrations alone make functions and views: one that stepwell_app made would get its owner's rights below.
+  FOR it IN
+    SELECT format('stepwell.%I(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) AS name FROM pg_catalog.pg_proc p
+    WHERE p.pronamespace = 'stepwell'::regnamespace AND p.proowner = 'stepwell_app'::regrole
+    UNION ALL
+    SELECT format('stepwell.%I', c.relname) FROM pg_catalog.pg_class c
+    WHERE c.relnamespace = 'stepwell'::regnamespace AND c.relkind IN ('v', 'm')
+      AND c.relowner = 'stepwell_app'::regrole
+  LOOP
+    RAISE EXCEPTION 'stepwell_app made %, which no master does: look who has its password, then drop it', it.name;
+  END LOOP;
   REVOKE ALL ON SCHEMA stepwell FROM PUBLIC;
   GRANT USAGE, CREATE ON SCHEMA stepwell TO stepwell_app;
   GRANT USAGE ON SCHEMA stepwell TO stepwell_read;

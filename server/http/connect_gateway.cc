@@ -40,7 +40,7 @@ class CallCount {
       : rates_(std::move(rates)), address_(request.peer) {
     if (rates_ == nullptr || tokens == nullptr) return;
     // It was let in with it, and is held by its address alone where that has ended since: the service tells.
-    if (auto found = tokens->Identify(request.Header("Authorization")); found.ok()) {
+    if (auto found = tokens->Identify(request.Authorization()); found.ok()) {
       caller_ = *std::move(found);
     }
   }

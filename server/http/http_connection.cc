@@ -250,6 +250,8 @@ void HttpConnection::OnHeader(beast::error_code error) {
   HttpRequest head = Head();
   auto refusal = RefuseWithoutToken(head);
   if (!refusal) refusal = port_.routes.Refuse(head, port_.guard);
+  // What has none gets no room for it: who asks whether a master lives shows no token.
+  if (!refusal && head.method != "POST") refusal = HttpErrorAnswer(400, "only a POST has a body");
   if (refusal) {
     keep_alive_ = false;  // what follows is a body, and nobody reads it
     is_head_ = head.method == "HEAD";

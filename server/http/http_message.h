@@ -28,6 +28,14 @@ struct HttpRequest {
   std::int64_t certificate_end_us = 0;
   // Where it comes from, as AddressKey; empty = not known.
   std::string peer = {};
+  // What stands for its client's certificate within this process (TokenGuard::InsideAuthorization), where that opened it: made
+  // here, and nothing that was sent. Else empty.
+  std::string inside_authorization = {};
+
+  // Whom it is from, as TokenGuard::Identify asks.
+  std::string_view Authorization() const {
+    return inside_authorization.empty() ? Header("Authorization") : inside_authorization;
+  }
 
   // The first of that name, in any case; empty where there is none.
   std::string_view Header(std::string_view name) const {

@@ -36,7 +36,7 @@ std::optional<HttpResponse> RefuseWithoutToken(const HttpServer::Options& option
     auto found = tokens->IdentifyCertificate(head.certificate_names);
     if (found.ok()) found = tokens->Until(*found, head.certificate_end_us);
     if (found.ok()) {
-      head.headers.emplace_back("Authorization", tokens->InsideAuthorization(**found));
+      head.inside_authorization = tokens->InsideAuthorization(**found);
       caller = *std::move(found);
       return std::nullopt;
     }

@@ -10,8 +10,8 @@
 
 namespace stepwell {
 
-// 401, unless one that lives is shown, grants are given to the client's certificate (`head` shows a token from then
-// on that opens what they do, inside this process alone), `is_open` (those who ask whether it lives have none, and learn no more
+// 401, unless one that lives is shown, grants are given to the client's certificate (`head.inside_authorization` opens
+// from then on what they do), `is_open` (those who ask whether it lives have none, and learn no more
 // than that), or `options.tokens` is null: nobody is asked for one. 503: whether it lives cannot be told now. 429: too many
 // wrong ones came from there (WrongTokens); `options.rates` null: they are not counted.
 // `caller` is who was let in; null where nobody is asked.

@@ -4,7 +4,9 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +34,10 @@ RpcStatus StatusOf(const grpc::Status& status, const grpc::ClientContext& contex
 }
 
 constexpr char kStopping[] = "this master is stopping";
+
+bool IsHeaderText(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
 
 RpcStatus Stopping() { return {absl::StatusCode::kUnavailable, kStopping}; }
 
@@ -208,6 +214,10 @@ absl::StatusOr<std::shared_ptr<RpcCall>> RpcChannel::Start(const std::string& me
                                                            const RpcSender& sender,
                                                            SteadyTime deadline,
                                                            std::shared_ptr<RpcReceiver> receiver) {
+  // gRPC ends the process where metadata has other bytes.
+  if (!IsHeaderText(sender.authorization)) {
+    return absl::InvalidArgumentError("authorization: only printable ASCII is allowed");
+  }
   const absl::MutexLock lock(&state_->mu);
   if (state_->stopping) return absl::UnavailableError(kStopping);
   if (state_->stub == nullptr) return absl::UnavailableError("this master is starting");

@@ -29,9 +29,10 @@ struct RpcFrom {
 };
 
 inline RpcFrom RpcFromRequest(RpcChannel& rpc, const HttpRequest& request) {
-  const std::string_view shown = request.Header("Authorization");
-  if (IsInsideAuthorization(shown)) return {rpc, {std::string(shown), request.peer}};
-  const std::string token = ShownToken(shown);
+  if (!request.inside_authorization.empty()) {
+    return {rpc, {request.inside_authorization, request.peer}};
+  }
+  const std::string token = ShownToken(request.Header("Authorization"));
   return {rpc, {token.empty() ? "" : HeaderOf(token), request.peer}};
 }
 

@@ -133,10 +133,16 @@ def wrong_tokens(stand: Stand) -> Answers:
     other = stand.reader[:-1] + ("0" if stand.reader[-1] != "0" else "1")
     tokens = [other, stand.reader[:-1], stand.reader[:30], stand.reader + "0", "stepwell__", "stepwell_admin_" + "0" * 64, "x" * 9000, "' or 1=1 --"]
     answers = [told(stand.get("/metrics", token, "127.0.1.1")) for token in tokens]
-    forms = ("Basic " + stand.reader, "bearer", "Bearer\t", "Negotiate x", "Bearer " + "\xff" * 40)
+    forms = ("Basic " + stand.reader, "bearer", "Bearer\t", "Negotiate x", "Bearer " + "\xff" * 40, "Inside_\x80", "Inside_\t")
     answers += [told(stand.get("/metrics", "", "127.0.1.1", f"Authorization: {form}\r\n")) for form in forms]
     twice = f"Authorization: Bearer {stand.admin}\r\n"
     return answers + [told(stand.get("/metrics", "", "127.0.1.1", twice + twice))]
+
+
+@attack("bodies announced where there is none (`/livez`, which asks for no token), to take the room of others", "400")
+def bodies_of_livez(stand: Stand) -> Answers:
+    lengths = ("Content-Length: 4194304\r\n", "Content-Length: 1\r\n", "Transfer-Encoding: chunked\r\n")
+    return [told(stand.get(path, more=length, method=method)) for path in ("/livez", "/readyz") for method in ("GET", "HEAD") for length in lengths]
 
 
 @attack("more guesses than an address may make in a minute", "429")

@@ -1,4 +1,5 @@
 // Folds and merges on PostgreSQL: what goes in as tables comes out as rows, each sample once.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -21,7 +22,33 @@ using testing::kNowUs;
 using testing::Samples;
 using testing::TestSeed;
 
-using FoldStoreContract = FoldStoreTest;
+class FoldStoreContract : public FoldStoreTest {
+ protected:
+  // As the transaction that attaches it commits, so that the next statement meets no such table.
+  void DropLeafWhenAttached(const std::string& leaf, int times) {
+    Run(absl::StrCat("create table stepwell.drops (todo int); insert into stepwell.drops values (",
+                     times, ")"));
+    Run("create table stepwell.due (leaf text)");
+    Run(absl::StrCat(
+        "create function stepwell.note() returns event_trigger security definer language "
+        "plpgsql as $$ begin "
+        "insert into stepwell.due select '",
+        leaf,
+        "' from pg_event_trigger_ddl_commands() "
+        "where object_identity = 'stepwell.",
+        leaf, "' and command_tag = 'CREATE TABLE'; end $$"));
+    Run("create event trigger note on ddl_command_end when tag in ('CREATE TABLE') execute "
+        "function note()");
+    Run("create function stepwell.drop_due() returns trigger security definer language plpgsql as "
+        "$$ begin "
+        "update stepwell.drops set todo = todo - 1 where todo > 0; "
+        "if found then execute format('drop table stepwell.%I', new.leaf); end if; return null; "
+        "end $$");
+    Run("create constraint trigger drop_due after insert on stepwell.due deferrable initially "
+        "deferred "
+        "for each row execute function stepwell.drop_due()");
+  }
+};
 
 TEST_F(FoldStoreContract, FoldsAndMovesTheMarkTogether) {
   const OpenedWriter writer = OpenWriter("t");
@@ -215,6 +242,30 @@ TEST_F(FoldStoreContract, WhatTheDatabaseRefusesKeepsNoOthersWaiting) {
   Reopen();
   MergeAll({.fold_no_max = Newest(), .now_us = kNowUs, .picks_max = 1});
   EXPECT_EQ(Number("select count(*) from stepwell.recent"), 0);
+  EXPECT_EQ(ReadSamples(), expected);
+  ExpectUsageAddsUp();
+}
+
+// Sweeps that follow each other drop the leaf that the merge has just attached, several times: it is tried again at once, and no
+// row is put aside.
+TEST_F(FoldStoreContract, ALeafThatIsDroppedWheneverItWasAttachedIsNoReasonToPutRowsAside) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 1);
+  CommitTo(writer, 1, 1, WriterState::kClosed);
+  const std::vector<TickTable> tables = {Table(1, 10)};
+  ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, 0, 1, tables)}).ok());
+  DropLeafWhenAttached("metrics_k0_20241004", 3);
+  const MergeLimits limits{.fold_no_max = Newest(), .now_us = kNowUs};
+  using enum absl::StatusCode;
+  std::vector<absl::StatusCode> told;
+  for (int call = 0; call < 20 && Number("select count(*) from stepwell.recent") > 0; ++call) {
+    told.push_back(folds_->Merge(kEpoch, limits).status().code());
+  }
+  // The first is told the log alone, two in a row their caller, who begins anew a little later.
+  EXPECT_EQ(Number("select todo from stepwell.drops"), 0);
+  EXPECT_THAT(told, ::testing::ElementsAre(kOk, kFailedPrecondition, kOk, kOk));
+  Samples expected;
+  Count(writer, tables, expected);
   EXPECT_EQ(ReadSamples(), expected);
   ExpectUsageAddsUp();
 }

@@ -262,6 +262,32 @@ TEST_F(TraceStoreTest, WhoMayNotAddIsTold) {
   EXPECT_EQ(Number("select count(*) from stepwell.trace_usage"), 0);
 }
 
+// A trace may have a tebibyte: whoever goes on with one is asked before each part that is read again.
+TEST_F(TraceStoreTest, WhatIsReadAgainIsAskedForAndMayBeRefused) {
+  OpenWriter("t");
+  const std::string bytes = BytesOf(3 * kTracePartBytes + 7, 'r');
+  const TraceBeginning beginning = BeginningOf("t", "r.json", bytes);
+  ASSERT_TRUE(Upload(beginning, bytes, 3 * kTracePartBytes).ok());
+  const std::string_view last = std::string_view(bytes).substr(3 * kTracePartBytes);
+  std::int64_t asked = 0;
+  std::int64_t allowed = kTracePartBytes;
+  const auto before_reading = [&](std::int64_t byte_count) {
+    if (asked + byte_count > allowed) return absl::CancelledError("nobody waits any more");
+    asked += byte_count;
+    return absl::OkStatus();
+  };
+  for (int call = 0; call < 2; ++call) {
+    TraceUploading uploading(traces_, kEpoch, before_reading);
+    ASSERT_TRUE(uploading.Begin(beginning.trial, kAllProjects, beginning.header).ok());
+    const absl::Status taken = uploading.Take(3 * kTracePartBytes, last);
+    EXPECT_EQ(uploading.is_complete(), call == 1);
+    EXPECT_EQ(taken.code(), call == 0 ? absl::StatusCode::kCancelled : absl::StatusCode::kOk);
+    EXPECT_EQ(asked, allowed);
+    asked = 0;
+    allowed = 3 * kTracePartBytes;
+  }
+}
+
 TEST_F(TraceStoreTest, AnotherMasterIsNoticedBeforeAnythingIsWritten) {
   OpenWriter("t");
   Run("insert into stepwell.masters (slot, master_id, epoch, address, renewed_time, migration) "

@@ -10,10 +10,10 @@
 #include <random>
 
 #include "absl/strings/str_format.h"
-#include "base/sha256.h"
 #include "stepwell/v1/trace.grpc.pb.h"
 #include "tests/e2e/doors_stand.h"
 #include "tests/e2e/error_details.h"
+#include "tests/e2e/trace_messages.h"
 
 namespace stepwell::testing {
 namespace {
@@ -70,16 +70,9 @@ class RevocationTest : public ::testing::Test {
     EXPECT_LT(absl::Now() - revoked, kEndsWithin);
   }
   static v1::UploadTraceRequest Header(const std::string& name, const std::string& bytes) {
-    v1::UploadTraceRequest request;
-    request.mutable_upload()->mutable_trial()->set_trial_id(run_);
-    auto& header = *request.mutable_upload()->mutable_header();
-    header.set_name(name);
-    header.set_format(v1::TRACE_FORMAT_CHROME_JSON);
-    header.set_byte_count(static_cast<std::int64_t>(bytes.size()));
-    Sha256 sha;
-    sha.Feed(bytes);
-    header.set_sha256(sha.Finish());
-    return request;
+    v1::TrialRef trial;
+    trial.set_trial_id(run_);
+    return TraceHeader(trial, name, bytes);
   }
   // A trace that nobody packs, under the number that is answered.
   static std::int32_t StoreTrace() {
@@ -93,10 +86,7 @@ class RevocationTest : public ::testing::Test {
     upload.stream = stub->UploadTrace(&upload.context, &upload.first);
     EXPECT_TRUE(upload.stream->Write(Header("large.json", bytes)));
     for (std::size_t at = 0; at < bytes.size(); at += kPartBytes) {
-      v1::UploadTraceRequest part;
-      part.mutable_part()->set_offset(static_cast<std::int64_t>(at));
-      part.mutable_part()->set_data(bytes.substr(at, kPartBytes));
-      EXPECT_TRUE(upload.stream->Write(part));
+      EXPECT_TRUE(upload.stream->Write(TracePart(at, bytes.substr(at, kPartBytes))));
     }
     upload.stream->WritesDone();
     const grpc::Status status = upload.stream->Finish();

@@ -164,6 +164,37 @@ TEST_F(RolesTest, AMasterWorksByARoleThatMayNotChangeTheSchema) {
   EXPECT_EQ(master_->Stop(), "exit 0") << master_->LogTail();
 }
 
+// With the app's password somebody may make a function, which the next run of roles.sql must not give the owner's rights.
+TEST_F(RolesTest, WhatTheAppMadeDoesNotBecomeTheOwners) {
+  ApplyRoles();
+  ASSERT_EQ(MigrateAs("stepwell_owner"), "exit 0") << said_;
+  ApplyRoles();
+  const auto app = Connect(As("stepwell_app"));
+  const auto admin = Connect(url_);
+  struct Row {
+    const char* made;
+    const char* gone;
+    const char* told;
+  };
+  for (const Row& row :
+       {Row{"create function stepwell.evil(q text) returns void security definer language plpgsql "
+            "as $$ begin execute q; end $$",
+            "drop function stepwell.evil(text)", "stepwell_app made stepwell.evil(q text)"},
+        Row{"create view stepwell.evil as select 1", "drop view stepwell.evil",
+            "stepwell_app made stepwell.evil"},
+        Row{"create materialized view stepwell.evil as select 1",
+            "drop materialized view stepwell.evil", "stepwell_app made stepwell.evil"}}) {
+    SCOPED_TRACE(row.made);
+    ASSERT_TRUE(app->ExecScript(SqlOf(row.made)).ok());
+    const absl::Status applied =
+        admin->ExecScript(SqlOf(ReadAll(SourcePlace("deploy/postgres/roles.sql"))));
+    EXPECT_THAT(applied.message(), HasSubstr(row.told));
+    ASSERT_TRUE(admin->ExecScript("rollback").ok());
+    ASSERT_TRUE(app->ExecScript(SqlOf(row.gone)).ok()) << "it is the app's still";
+  }
+  ApplyRoles();
+}
+
 TEST_F(RolesTest, AReaderReadsWhatIsPublicAndNothingElse) {
   ApplyRoles();
   ASSERT_EQ(MigrateAs("stepwell_owner"), "exit 0") << said_;

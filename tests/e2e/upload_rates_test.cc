@@ -3,10 +3,10 @@
 
 #include <list>
 
-#include "base/sha256.h"
 #include "stepwell/v1/trace.grpc.pb.h"
 #include "tests/e2e/error_details.h"
 #include "tests/e2e/rates_stand.h"
+#include "tests/e2e/trace_messages.h"
 
 namespace stepwell::testing {
 namespace {
@@ -34,22 +34,9 @@ std::string ReasonOf(const grpc::Status& status) {
 }
 
 v1::UploadTraceRequest Header(const std::string& trial, const std::string& bytes) {
-  v1::UploadTraceRequest request;
-  request.mutable_upload()->mutable_trial()->set_external_id(trial);
-  auto& header = *request.mutable_upload()->mutable_header();
-  header.set_name("a.json");
-  header.set_format(v1::TRACE_FORMAT_CHROME_JSON);
-  header.set_byte_count(static_cast<std::int64_t>(bytes.size()));
-  Sha256 sha;
-  sha.Feed(bytes);
-  header.set_sha256(sha.Finish());
-  return request;
-}
-
-v1::UploadTraceRequest Part(const std::string& bytes) {
-  v1::UploadTraceRequest request;
-  request.mutable_part()->set_data(bytes);
-  return request;
+  v1::TrialRef ref;
+  ref.set_external_id(trial);
+  return TraceHeader(ref, "a.json", bytes);
 }
 
 // Only tokens pay.
@@ -123,7 +110,8 @@ TEST_F(UploadRatesTest, WhateverBecomesOfThemUploadsAreCallsOnce) {
   MakeTrial("run");
   // Once it is there, many may bring it at one time.
   Upload& first = Begin(token_);
-  ASSERT_TRUE(first.writer->Write(Header("run", bytes)) && first.writer->Write(Part(bytes)));
+  ASSERT_TRUE(first.writer->Write(Header("run", bytes)) &&
+              first.writer->Write(TracePart(0, bytes)));
   const grpc::Status brought = first.End();
   ASSERT_TRUE(brought.ok() && first.response.complete()) << brought.error_message();
   const struct {
@@ -135,9 +123,9 @@ TEST_F(UploadRatesTest, WhateverBecomesOfThemUploadsAreCallsOnce) {
       {"of one that may ingest nothing", "read:*", {Header("run", bytes)}, "GRANT_MISSING"},
       {"of another trial", "ingest:default/mine", {Header("run", bytes)}, "GRANT_MISSING"},
       {"that say nothing", "write:*", {}, "HEADER"},
-      {"without a header", "write:*", {Part(bytes)}, "HEADER"},
+      {"without a header", "write:*", {TracePart(0, bytes)}, "HEADER"},
       {"of no trial", "write:*", {Header("none", bytes)}, "NOT_FOUND"},
-      {"that are there", "write:*", {Header("run", bytes), Part(bytes)}, ""},
+      {"that are there", "write:*", {Header("run", bytes), TracePart(0, bytes)}, ""},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);

@@ -57,6 +57,8 @@ TEST(ProcessSecretsTest, AClientHasOneWhereItIsGivenOne) {
   }
   EXPECT_TRUE(HoldsClientSecret({"agent", "--token", "x"}));
   EXPECT_TRUE(HoldsClientSecret({"trials", "--tls-key=x"}));
+  EXPECT_TRUE(HoldsClientSecret({"tls", "init", "certs"}));
+  EXPECT_FALSE(HoldsClientSecret({"tls"}));
 }
 
 // What `look` says in a child that kept its memory private.

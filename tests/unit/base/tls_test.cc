@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/clock.h"
 #include "base/tls/tls_authority.h"
 #include "base/tls/tls_files.h"
@@ -69,6 +70,22 @@ TEST_F(TlsFilesTest, RefusesWhatDoesNotFitTogether) {
         "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAg=\n"
         "-----END ENCRYPTED PRIVATE KEY-----\n");
   const TlsFiles all = All();
+  // Whole in its first certificate alone: each port would read another part of it.
+  const std::string ca = ca_.own().cert_pem;
+  Write("cut.pem", absl::StrCat(ca, ca.substr(0, ca.size() / 2)));
+  Write("bad.pem", absl::StrCat(ca, absl::StrReplaceAll(ca, {{"MII", "!II"}}), ca));
+  for (const char* name : {"cut.pem", "bad.pem"}) {
+    EXPECT_THAT(Refusal({Path(name), all.cert, all.key}, TlsSide::kServer),
+                EndsWith("certificate 2 in it is damaged"));
+    EXPECT_THAT(Refusal({Path(name), "", ""}, TlsSide::kClient),
+                EndsWith("certificate 2 in it is damaged"));
+  }
+  Write("chain.pem", absl::StrCat(Signed(TlsSide::kServer).cert_pem, ca.substr(0, ca.size() / 2)));
+  EXPECT_THAT(Refusal({all.ca, Path("chain.pem"), all.key}, TlsSide::kServer),
+              EndsWith("certificate 2 in it is damaged"))
+      << "before its key is looked at";
+  Write("two.pem", absl::StrCat("# of the lab\n", ca, "\n", ca, "that is all\n"));
+  EXPECT_EQ(Refusal({Path("two.pem"), all.cert, all.key}, TlsSide::kServer), "");
   EXPECT_THAT(Refusal({all.ca, all.cert, Path("other.pem")}, TlsSide::kServer),
               HasSubstr("is not the key of"));
   EXPECT_THAT(Refusal({all.ca, all.cert, Path("text.pem")}, TlsSide::kServer),

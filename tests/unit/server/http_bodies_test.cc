@@ -84,6 +84,23 @@ TEST_F(HttpBodiesTest, BodiesOfRequestsHaveABoundInAll) {
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
 }
 
+// Who asks whether a master lives shows no token.
+TEST_F(HttpBodiesTest, WhatHasNoBodyTakesNoRoomForOne) {
+  server_->routes().Add("GET", "/livez", HttpDoor::kOpen,
+                        [](const HttpRequest&) { return HttpResponse{}; });
+  ASSERT_TRUE(server_->Start().ok());
+  std::vector<std::unique_ptr<RawHttp>> strangers;
+  for (const char* method : {"GET", "HEAD", "GET", "HEAD"}) {
+    RawHttp& one = *strangers.emplace_back(std::make_unique<RawHttp>(server_->port()));
+    one.Send(absl::StrCat(method, " /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 290000\r\n\r\n"));
+    EXPECT_THAT(one.ReadUntil("\r\n\r\n"), StartsWith("HTTP/1.1 400"));
+    EXPECT_THAT(Exchange(absl::StrCat("POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                                      "Content-Length: 290000\r\n\r\n",
+                                      std::string(290'000, 'b'))),
+                StartsWith("HTTP/1.1 200"));
+  }
+}
+
 TEST_F(HttpBodiesTest, ABodyMayEndByteByByte) {
   ASSERT_TRUE(server_->Start().ok());
   RawHttp slow(server_->port());

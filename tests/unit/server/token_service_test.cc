@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "stepwell/v1/token.grpc.pb.h"
@@ -34,10 +35,10 @@ class TokenServiceTest : public ::testing::Test {
     server_->Shutdown();
     unlink(path_.c_str());
   }
-  grpc::StatusCode Fetch() {
+  grpc::StatusCode Fetch(const std::string& token = {}) {
     grpc::ClientContext call;
     call.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
-    call.AddMetadata("authorization", absl::StrCat("Bearer ", admin_));
+    call.AddMetadata("authorization", absl::StrCat("Bearer ", token.empty() ? admin_ : token));
     v1::FetchIngestTokenRequest request;
     request.mutable_trial()->set_project("vision");
     request.mutable_trial()->set_external_id("run");
@@ -61,6 +62,14 @@ class TokenServiceTest : public ::testing::Test {
 TEST_F(TokenServiceTest, WhoWaitsForWhatWasFetchedIsBoundedAndOneReadServesAll) {
   constexpr int kRanks = 64;
   constexpr int kMayWait = 16;
+  const NewToken other = MakeToken();
+  ASSERT_TRUE(store_
+                  .Create({.id = other.id,
+                           .digest = other.digest,
+                           .name = "x",
+                           .grants = {"ingest:vision/run"}})
+                  .ok());
+  ASSERT_TRUE(loop_.LearnNow().ok());
   absl::Notification answers;
   store_.before_fetched_read = [&] { answers.WaitForNotification(); };
   std::atomic<int> refused{0};
@@ -77,7 +86,18 @@ TEST_F(TokenServiceTest, WhoWaitsForWhatWasFetchedIsBoundedAndOneReadServesAll) 
     absl::SleepFor(absl::Milliseconds(10));
   }
   EXPECT_EQ(refused, kRanks - kMayWait) << "they come again";
+  // Another token's turns are not theirs to take.
+  grpc::StatusCode others = grpc::StatusCode::UNKNOWN;
+  std::thread another([&] { others = Fetch(other.text); });
+  const auto has_turn = [&] {
+    const absl::MutexLock lock(&store_.mu);
+    return store_.fetched.size() > kMayWait;
+  };
+  for (int i = 0; i < 1000 && !has_turn(); ++i) absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_TRUE(has_turn());
   answers.Notify();
+  another.join();
+  EXPECT_EQ(others, grpc::StatusCode::OK);
   for (std::thread& rank : ranks) rank.join();
   EXPECT_EQ(served, kMayWait);
   EXPECT_LE(store_.fetched_reads, 2) << "what one has learned the others need not ask for";
