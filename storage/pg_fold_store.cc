@@ -22,7 +22,7 @@ PgConnection::Options ConnectionOptions(const PgFoldStore::Options& options, con
           .cut = options.cut};
 }
 
-// As of commits: a master that is stopped within a COPY lets go of its locks, too.
+// As of commits.
 PgConnection::Options FoldOptions(const PgFoldStore::Options& options) {
   PgConnection::Options fold = ConnectionOptions(options, "stepwell-fold");
   fold.statement_timeout = options.idle_in_transaction_timeout;

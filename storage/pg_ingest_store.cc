@@ -13,6 +13,7 @@
 #include "storage/pg_progress.h"
 #include "storage/pg_series_catalog.h"
 #include "storage/pg_sql.h"
+#include "storage/pg_stopped_copies.h"
 #include "storage/pg_trial_opener.h"
 
 namespace stepwell {
@@ -42,8 +43,7 @@ PgConnection::Options OwnerOptions(const PgIngestStore::Options& options) {
   return owner;
 }
 
-// A master that is stopped in the middle of a COPY is not idle to the server: this is what lets go
-// of its locks then.
+// What waits for locks, or for disks, holds its own no longer than a session that is idle.
 PgConnection::Options CommitOptions(const PgIngestStore::Options& options) {
   PgConnection::Options commit = ConnectionOptions(options, "stepwell-commit");
   commit.statement_timeout = options.idle_in_transaction_timeout;
@@ -86,6 +86,7 @@ PgIngestStore::PgIngestStore(const Options& options, PgConnection::Options conne
                              std::shared_ptr<JournalRing> ring)
     : ring_(std::move(ring)),
       book_changes_(options.book_changes),
+      stopped_copy_age_(options.stopped_copy_age),
       writer_({.connection = CommitOptions(options),
                .read_back_timeout = options.read_back_timeout,
                .at_point = options.at_point},
@@ -130,6 +131,8 @@ absl::Status PgIngestStore::ReleaseOwnership(const std::string& master_id, std::
 absl::Status PgIngestStore::FenceTrials(std::int64_t epoch) {
   {
     STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
+    STEPWELL_RETURN_IF_ERROR(Annotate(EndStoppedCopies(*connection, stopped_copy_age_).status(),
+                                      "end stopped copies"));
     const auto fence = [&](const SqlText& lock_trials) {
       return connection->InTransaction([&]() -> absl::Status {
         STEPWELL_ASSIGN_OR_RETURN(const PgResult locked, connection->Exec(lock_trials, {epoch}));

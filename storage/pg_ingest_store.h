@@ -30,6 +30,9 @@ class PgIngestStore final : public IngestStore {
     int control_connections_max = 4;
     // A stopped master lets go of its locks after this; a take-over may wait for it.
     absl::Duration idle_in_transaction_timeout = absl::Seconds(10);
+    // One that is stopped in the middle of a COPY does not (PgStoppedCopies): a take-over ends what has copied for so long. Far
+    // above what a COPY takes, and below what an owner is waited for.
+    absl::Duration stopped_copy_age = absl::Seconds(5);
     absl::Duration read_back_timeout = absl::Seconds(15);
     // Of all its connections; null = none.
     std::shared_ptr<const PgCut> cut = nullptr;
@@ -68,6 +71,7 @@ class PgIngestStore final : public IngestStore {
 
   const std::shared_ptr<JournalRing> ring_;  // with PgFoldStore
   const std::shared_ptr<BookChanges> book_changes_;
+  const absl::Duration stopped_copy_age_;
   PgWriter writer_;
   PgShelf shelf_;
   // Of many series at once, in turns: a flood of new series takes one processor and holds none of the

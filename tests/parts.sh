@@ -405,6 +405,8 @@ part_asan_whole() {
   clear_reports "$reports"
   local -x ASAN_OPTIONS=detect_leaks=0:quarantine_size_mb=16:log_path=$reports/asan UBSAN_OPTIONS=print_stacktrace=1:log_path=$reports/ubsan
   build asan stepwell_tests_e2e stepwell_tests_faults || return
+  prometheus_programs
+  pgbouncer_program
   run_ctest asan whole -j "$jobs" -L '^(e2e|faults)$' -E "^($suites|NeverHarmTest|HardPlaceTest|OutOfMemoryTest|DemoTest)\\."
   no_reports asan "$reports"
 }

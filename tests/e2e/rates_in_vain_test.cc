@@ -174,7 +174,7 @@ TEST_F(SharedAddressTest, ATokenThatIsUsedUpIsToldSoAndAnotherOneGoesOn) {
   EXPECT_EQ(DetailOf<ErrorInfo>(refused)->reason(), "RATE_LIMIT");
   EXPECT_EQ(DetailOf<ErrorInfo>(refused)->metadata().at("limit"), "calls-per-second");
   ASSERT_TRUE(DetailOf<RetryInfo>(refused).has_value());
-  const auto& delay = DetailOf<RetryInfo>(refused)->retry_delay();
+  const google::protobuf::Duration delay = DetailOf<RetryInfo>(refused)->retry_delay();
   EXPECT_GT(delay.seconds() + delay.nanos(), 0);
   EXPECT_TRUE(Ask(channel, other.text()).ok()) << "on the same connection";
   // The same over HTTP: what was used over gRPC is used up there.
