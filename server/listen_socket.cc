@@ -52,7 +52,7 @@ absl::StatusOr<ListenSocket> ListenSocket::Open(const std::string& host, int por
   const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owned(found, &freeaddrinfo);
   // As IsLoopback promises.
   if (host == kLocalhost && !IsLoopbackAddress(*found->ai_addr)) {
-    return Failed(host, port, "it is no address of this machine's own here; see /etc/hosts");
+    return Failed(host, port, "localhost is no loopback address here; see /etc/hosts");
   }
   const int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return Failed(host, port, std::strerror(errno));

@@ -39,7 +39,7 @@ constexpr absl::Duration kCountersPatience = absl::Seconds(30);
 // Of one message with bytes of a merge.
 constexpr std::size_t kMessageBytes = 1 << 18;
 // What a part of an upload costs at least, of bytes to write: clients send a hundred kilobytes and more in one.
-constexpr double kPartBytesPaid = 16 << 10;
+constexpr std::ptrdiff_t kPartBytesPaid = 16 << 10;
 
 grpc::Status NoTurn(const absl::Status& status) {
   return GrpcError(
@@ -77,10 +77,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
       const StallWatch::Write write(watched);
       return reader->Read(&message);
     };
-    const std::string address = AddressOf(*context);
     TraceUploading uploading(store_, now.epoch, [&](std::int64_t byte_count) {
-      return PayForReading(WhileAsked(context, entry.caller), {address, entry.caller.get()},
-                           byte_count);
+      return Pay(RateKind::kReadBytes, *context, entry.caller, now.epoch, byte_count);
     });
     v1::UploadTraceRequest message;
     const bool has_begun = next(message);
@@ -113,13 +111,9 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
       if (!state_.Get().accepting()) {
         return GrpcError(absl::UnavailableError(state_.Get().reason()));
       }
-      if (access_ != nullptr && access_->rates() != nullptr) {
-        // Likewise, when it was told to come again.
-        const absl::Status may = access_->rates()->Take(
-            RateKind::kIngestBytes, {address, entry.caller.get()},
-            std::max(kPartBytesPaid, static_cast<double>(message.part().data().size())));
-        if (!may.ok()) return GrpcError(may);
-      }
+      const absl::Status paid = Pay(RateKind::kIngestBytes, *context, entry.caller, now.epoch,
+                                    std::max(kPartBytesPaid, std::ssize(message.part().data())));
+      if (!paid.ok()) return GrpcError(paid);
       const absl::Status taken = uploading.Take(message.part().offset(), message.part().data());
       if (!taken.ok()) return Failed("UploadTrace", taken, now.epoch);
     }
@@ -260,19 +254,23 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
                                     : absl::OkStatus();
     };
   }
-  // What an upload that goes on reads back to hold it against its digest is paid for as other reads are, slowly.
-  absl::Status PayForReading(const MayGoOn& may_go_on, const RatePayer& payer,
-                             std::int64_t byte_count) {
+  // Waits until an upload may have so much, for the next call would read back what this one has read. Of a database that does not
+  // answer for a moment it hears where it writes.
+  absl::Status Pay(RateKind kind, grpc::ServerContext& context, const Caller& caller,
+                   std::int64_t epoch, std::int64_t byte_count) {
+    const MayGoOn may_go_on = WhileAsked(&context, caller);
     absl::Status may;
     const auto goes_on = [&] {
       may = may_go_on();
-      // Its next call goes on where this one is.
-      if (may.ok() && !state_.Get().accepting())
-        may = absl::UnavailableError(state_.Get().reason());
+      const MasterState::Snapshot then = state_.Get();
+      if (may.ok() && (then.epoch != epoch || then.role != MasterRole::kOwner)) {
+        may = absl::UnavailableError(then.reason());
+      }
       return may.ok();
     };
     if (!goes_on() || access_ == nullptr || access_->rates() == nullptr) return may;
-    AwaitRate(*access_->rates(), RateKind::kReadBytes, payer, static_cast<double>(byte_count),
+    const std::string address = AddressOf(context);
+    AwaitRate(*access_->rates(), kind, {address, caller.get()}, static_cast<double>(byte_count),
               goes_on);
     return may;
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
 #include "storage/pg_book_change.h"
@@ -131,8 +132,10 @@ absl::Status PgIngestStore::ReleaseOwnership(const std::string& master_id, std::
 absl::Status PgIngestStore::FenceTrials(std::int64_t epoch) {
   {
     STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-    STEPWELL_RETURN_IF_ERROR(Annotate(EndStoppedCopies(*connection, stopped_copy_age_).status(),
-                                      "end stopped copies"));
+    // Where it may not, the fence waits as long as a statement may, and is tried again.
+    if (const auto ended = EndStoppedCopies(*connection, stopped_copy_age_); !ended.ok()) {
+      log::Warning("stopped_copies_not_ended", {{"status", ended.status().ToString()}});
+    }
     const auto fence = [&](const SqlText& lock_trials) {
       return connection->InTransaction([&]() -> absl::Status {
         STEPWELL_ASSIGN_OR_RETURN(const PgResult locked, connection->Exec(lock_trials, {epoch}));

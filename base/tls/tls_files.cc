@@ -72,7 +72,8 @@ absl::Status CheckCertificates(const PemFile& file, const std::string& pem) {
       ERR_GET_LIB(last) == ERR_LIB_PEM && ERR_GET_REASON(last) == PEM_R_NO_START_LINE;
   ERR_clear_error();
   if (count == 0) return Wrong(file, "no certificate in PEM");
-  if (!is_end) return Wrong(file, absl::StrCat("certificate ", count + 1, " in it is damaged"));
+  if (!is_end)
+    return Wrong(file, absl::StrCat("what follows certificate ", count, " in it cannot be read"));
   return absl::OkStatus();
 }
 

@@ -19,6 +19,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "base/backoff.h"
 #include "base/steady_time.h"
 #include "client/cli/master_client.h"
 #include "client/cli/options.h"
@@ -29,9 +30,9 @@ namespace {
 
 // What a training's start waits at most. A master of this machine's network answers within some 50 ms.
 constexpr absl::Duration kPatience = absl::Seconds(3);
-// Of it, for a master that has no turn just now, and how often it is asked: it may take a second to say so.
-constexpr absl::Duration kAskTime = absl::Milliseconds(1500);
-constexpr absl::Duration kAskAgain = absl::Milliseconds(100);
+// A master that has no turn just now says so within a second; whoever it told so comes once more after half a second to one, a job's
+// ranks not all at one time.
+constexpr absl::Duration kAskAgain = absl::Seconds(1);
 // For a process that was killed to be gone; one that a file server holds is left behind.
 constexpr absl::Duration kKillTime = absl::Milliseconds(200);
 // An agent renews it, for an hour each time: so long may its master be away then. Masters lower it.
@@ -64,11 +65,9 @@ std::string AskMaster(const RunTokenWish& wish) {
   if (!own.ok()) return Word(Said::kRemark, own.status().message());
   place.own = *std::move(own);
   MasterClient master(std::move(place));
-  const SteadyTime deadline = SteadyTime::Now() + kAskTime;
   absl::StatusOr<v1::FetchIngestTokenResponse> response = master.FetchIngestToken(wish.request);
-  // A job's ranks ask all at once.
-  while (ReasonOf(response.status()) == "FETCHES_UNDER_WAY" && !deadline.HasPassed()) {
-    absl::SleepFor(kAskAgain);
+  if (ReasonOf(response.status()) == "FETCHES_UNDER_WAY") {
+    absl::SleepFor(Backoff({.first = kAskAgain, .longest = kAskAgain}).NextDelay());
     response = master.FetchIngestToken(wish.request);
   }
   if (response.ok()) return Word(Said::kToken, response->text());

@@ -18,6 +18,8 @@
 -- Nobody logs in by these roles until they are given a way to: ALTER ROLE stepwell_app PASSWORD '...', or a line
 -- in pg_hba.conf.
 BEGIN;
+-- No function of a schema in which others may make some.
+SET LOCAL search_path = pg_catalog, pg_temp;
 
 DO $$
 DECLARE
@@ -53,34 +55,40 @@ BEGIN
     RETURN;
   END IF;
   ALTER SCHEMA stepwell OWNER TO stepwell_owner;
-  -- Migrations alone make functions and views: one that stepwell_app made would get its owner's rights below.
+  -- What stepwell_app made would get its owner's rights below, or run with those of who writes to it: a master makes
+  -- partitions and nothing else. Each is looked at in the row by which it is given away, for the app may be at work meanwhile.
   FOR it IN
-    SELECT format('stepwell.%I(%s)', p.proname, pg_get_function_identity_arguments(p.oid)) AS name FROM pg_catalog.pg_proc p
-    WHERE p.pronamespace = 'stepwell'::regnamespace AND p.proowner = 'stepwell_app'::regrole
+    SELECT format('trigger %I on %s', t.tgname, t.tgrelid::regclass) AS name
+    FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+    WHERE c.relnamespace = 'stepwell'::regnamespace AND NOT t.tgisinternal
     UNION ALL
-    SELECT format('stepwell.%I', c.relname) FROM pg_catalog.pg_class c
-    WHERE c.relnamespace = 'stepwell'::regnamespace AND c.relkind IN ('v', 'm')
-      AND c.relowner = 'stepwell_app'::regrole
+    SELECT format('rule %I on %s', r.rulename, r.ev_class::regclass)
+    FROM pg_rewrite r JOIN pg_class c ON c.oid = r.ev_class
+    WHERE c.relnamespace = 'stepwell'::regnamespace AND r.rulename <> '_RETURN'
   LOOP
-    RAISE EXCEPTION 'stepwell_app made %, which no master does: look who has its password, then drop it', it.name;
+    RAISE EXCEPTION '%: none is of Stepwell; look who made it, and drop it', it.name;
   END LOOP;
   REVOKE ALL ON SCHEMA stepwell FROM PUBLIC;
   GRANT USAGE, CREATE ON SCHEMA stepwell TO stepwell_app;
   GRANT USAGE ON SCHEMA stepwell TO stepwell_read;
 
   FOR it IN
-    SELECT c.oid::regclass AS name, c.relkind,
+    SELECT c.oid::regclass AS name, c.relkind, c.relowner = 'stepwell_app'::regrole AS is_made_by_app,
       -- What has partitions, is one, or is analyzed as they are.
       c.relkind = 'p' OR c.relispartition OR c.relname ~ '^recent_rollup(s|_ticks)_[0-9]+$' AS is_apps,
       c.relname = 'migrations' AS is_history
     FROM pg_catalog.pg_class c
-    WHERE c.relnamespace = 'stepwell'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'S')
+    WHERE c.relnamespace = 'stepwell'::regnamespace AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
       -- The sequence of an identity column goes with its table.
       AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d
                       WHERE d.objid = c.oid AND d.deptype IN ('a', 'i') AND c.relkind = 'S')
     ORDER BY c.relkind = 'v', c.oid
   LOOP
-    IF it.relkind = 'S' THEN
+    IF it.is_made_by_app AND NOT it.is_apps THEN
+      RAISE EXCEPTION 'stepwell_app made %, which no master does: look who has its password, then drop it', it.name;
+    ELSIF it.relkind IN ('m', 'f') THEN
+      CONTINUE;  -- nobody's of ours
+    ELSIF it.relkind = 'S' THEN
       EXECUTE format('ALTER SEQUENCE %s OWNER TO stepwell_owner', it.name);
       EXECUTE format('GRANT USAGE, SELECT ON SEQUENCE %s TO stepwell_app', it.name);
     ELSIF it.relkind = 'v' THEN
@@ -96,8 +104,12 @@ BEGIN
   END LOOP;
 
   FOR it IN
-    SELECT p.oid::regprocedure AS name FROM pg_catalog.pg_proc p WHERE p.pronamespace = 'stepwell'::regnamespace
+    SELECT p.oid::regprocedure AS name, p.proowner = 'stepwell_app'::regrole AS is_made_by_app
+    FROM pg_proc p WHERE p.pronamespace = 'stepwell'::regnamespace
   LOOP
+    IF it.is_made_by_app THEN
+      RAISE EXCEPTION 'stepwell_app made %, which no master does: look who has its password, then drop it', it.name;
+    END IF;
     EXECUTE format('ALTER FUNCTION %s OWNER TO stepwell_owner', it.name);
     EXECUTE format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', it.name);
     EXECUTE format('GRANT EXECUTE ON FUNCTION %s TO stepwell_app, stepwell_read', it.name);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "absl/strings/str_replace.h"
 #include "storage/pg_error.h"
@@ -19,6 +20,10 @@ namespace stepwell::testing {
 namespace {
 
 using ::testing::HasSubstr;
+
+constexpr char kEvilFunction[] =
+    "create function stepwell.evil(q text) returns void security definer language plpgsql as "
+    "$$ begin execute q; end $$";
 
 class RolesTest : public CommandsTest {
  protected:
@@ -45,6 +50,18 @@ class RolesTest : public CommandsTest {
     // From here on they may log in, once the server has read its file again.
     ASSERT_TRUE(Eventually([&] { return PgConnection::Open({.url = As("stepwell_app")}).ok(); },
                            absl::Seconds(20)));
+  }
+  // Leaves no transaction behind.
+  static absl::Status ApplyRolesAs(PgConnection& admin) {
+    absl::Status applied =
+        admin.ExecScript(SqlOf(ReadAll(SourcePlace("deploy/postgres/roles.sql"))));
+    if (!applied.ok()) admin.ExecScript("rollback").IgnoreError();
+    return applied;
+  }
+  static std::int64_t QueryAs(PgConnection& connection, const char* sql) {
+    const auto counted = connection.Exec(SqlOf(sql));
+    EXPECT_TRUE(counted.ok()) << counted.status();
+    return counted.ok() ? counted->Int64(0, 0) : -1;
   }
   std::string MigrateAs(const std::string& role) {
     const std::string log = scratch_ / absl::StrCat("migrated-", ++command_count_);
@@ -164,7 +181,8 @@ TEST_F(RolesTest, AMasterWorksByARoleThatMayNotChangeTheSchema) {
   EXPECT_EQ(master_->Stop(), "exit 0") << master_->LogTail();
 }
 
-// With the app's password somebody may make a function, which the next run of roles.sql must not give the owner's rights.
+// With the app's password somebody may make something, which the next run of roles.sql must not give the owner's rights, nor
+// the next migration run with them.
 TEST_F(RolesTest, WhatTheAppMadeDoesNotBecomeTheOwners) {
   ApplyRoles();
   ASSERT_EQ(MigrateAs("stepwell_owner"), "exit 0") << said_;
@@ -176,23 +194,54 @@ TEST_F(RolesTest, WhatTheAppMadeDoesNotBecomeTheOwners) {
     const char* gone;
     const char* told;
   };
-  for (const Row& row :
-       {Row{"create function stepwell.evil(q text) returns void security definer language plpgsql "
-            "as $$ begin execute q; end $$",
-            "drop function stepwell.evil(text)", "stepwell_app made stepwell.evil(q text)"},
-        Row{"create view stepwell.evil as select 1", "drop view stepwell.evil",
-            "stepwell_app made stepwell.evil"},
-        Row{"create materialized view stepwell.evil as select 1",
-            "drop materialized view stepwell.evil", "stepwell_app made stepwell.evil"}}) {
+  const Row rows[] = {
+      {kEvilFunction, "drop function stepwell.evil(text)", "stepwell_app made stepwell.evil(text)"},
+      {"create view stepwell.evil as select 1", "drop view stepwell.evil",
+       "stepwell_app made stepwell.evil"},
+      {"create materialized view stepwell.evil as select 1", "drop materialized view stepwell.evil",
+       "stepwell_app made stepwell.evil"},
+      {"create table stepwell.evil (x int)", "drop table stepwell.evil",
+       "stepwell_app made stepwell.evil"},
+      {"create sequence stepwell.evil", "drop sequence stepwell.evil",
+       "stepwell_app made stepwell.evil"},
+      {"create table stepwell.evil (x int); create rule r as on insert to stepwell.evil do also "
+       "insert into stepwell.migrations values (new.x)",
+       "drop table stepwell.evil", "rule r on stepwell.evil: none is of Stepwell"},
+      {"create trigger t before update on stepwell.metrics for each row execute function "
+       "suppress_redundant_updates_trigger()",
+       "drop trigger t on stepwell.metrics", "trigger t on stepwell.metrics: none is of Stepwell"},
+  };
+  for (const Row& row : rows) {
     SCOPED_TRACE(row.made);
-    ASSERT_TRUE(app->ExecScript(SqlOf(row.made)).ok());
-    const absl::Status applied =
-        admin->ExecScript(SqlOf(ReadAll(SourcePlace("deploy/postgres/roles.sql"))));
-    EXPECT_THAT(applied.message(), HasSubstr(row.told));
-    ASSERT_TRUE(admin->ExecScript("rollback").ok());
-    ASSERT_TRUE(app->ExecScript(SqlOf(row.gone)).ok()) << "it is the app's still";
+    const absl::Status made = app->ExecScript(SqlOf(row.made));
+    ASSERT_TRUE(made.ok()) << made;
+    EXPECT_THAT(std::string(ApplyRolesAs(*admin).message()), HasSubstr(row.told));
+    const absl::Status gone = app->ExecScript(SqlOf(row.gone));
+    ASSERT_TRUE(gone.ok()) << gone << ": it is the app's still";
   }
   ApplyRoles();
+}
+
+// Nor where it is made while roles.sql waits for a lock of the app's.
+TEST_F(RolesTest, WhatTheAppMakesMeanwhileDoesNotBecomeTheOwners) {
+  ApplyRoles();
+  ASSERT_EQ(MigrateAs("stepwell_owner"), "exit 0") << said_;
+  ApplyRoles();
+  const auto holder = Connect(As("stepwell_app"));
+  const auto maker = Connect(As("stepwell_app"));
+  const auto admin = Connect(url_);
+  ASSERT_TRUE(holder->ExecScript("begin; lock table stepwell.metrics").ok());
+  absl::Status applied;
+  std::thread applies([&] { applied = ApplyRolesAs(*admin); });
+  EXPECT_TRUE(Eventually(
+      [&] { return QueryAs(*maker, "select count(*) from pg_locks where not granted") > 0; },
+      absl::Seconds(20)));
+  EXPECT_TRUE(maker->ExecScript(SqlOf(kEvilFunction)).ok());
+  ASSERT_TRUE(holder->ExecScript("rollback").ok());
+  applies.join();
+  if (applied.ok()) applied = ApplyRolesAs(*admin);  // it had not come to functions yet, or had
+  EXPECT_THAT(std::string(applied.message()), HasSubstr("stepwell_app made stepwell.evil(text)"));
+  EXPECT_TRUE(maker->ExecScript("drop function stepwell.evil(text)").ok()) << "the app's still";
 }
 
 TEST_F(RolesTest, AReaderReadsWhatIsPublicAndNothingElse) {

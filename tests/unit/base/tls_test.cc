@@ -76,13 +76,13 @@ TEST_F(TlsFilesTest, RefusesWhatDoesNotFitTogether) {
   Write("bad.pem", absl::StrCat(ca, absl::StrReplaceAll(ca, {{"MII", "!II"}}), ca));
   for (const char* name : {"cut.pem", "bad.pem"}) {
     EXPECT_THAT(Refusal({Path(name), all.cert, all.key}, TlsSide::kServer),
-                EndsWith("certificate 2 in it is damaged"));
+                EndsWith("what follows certificate 1 in it cannot be read"));
     EXPECT_THAT(Refusal({Path(name), "", ""}, TlsSide::kClient),
-                EndsWith("certificate 2 in it is damaged"));
+                EndsWith("what follows certificate 1 in it cannot be read"));
   }
   Write("chain.pem", absl::StrCat(Signed(TlsSide::kServer).cert_pem, ca.substr(0, ca.size() / 2)));
   EXPECT_THAT(Refusal({all.ca, Path("chain.pem"), all.key}, TlsSide::kServer),
-              EndsWith("certificate 2 in it is damaged"))
+              EndsWith("what follows certificate 1 in it cannot be read"))
       << "before its key is looked at";
   Write("two.pem", absl::StrCat("# of the lab\n", ca, "\n", ca, "that is all\n"));
   EXPECT_EQ(Refusal({Path("two.pem"), all.cert, all.key}, TlsSide::kServer), "");
