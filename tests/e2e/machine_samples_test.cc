@@ -16,12 +16,7 @@ using ::testing::SizeIs;
 
 // What we promise, and what the best of some openings holds; each of them holds a second, on a machine
 // with other things to do.
-#ifdef __SANITIZE_ADDRESS__
-// An agent with the sanitizer in it is started in 150 ms.
-constexpr std::int64_t kPromisedUs = 400'000;
-#else
 constexpr std::int64_t kPromisedUs = 100'000;
-#endif
 constexpr std::int64_t kSoonUs = 1'000'000;
 
 class MachineSamplesTest : public StartedAgentTest {
