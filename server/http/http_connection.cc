@@ -250,12 +250,7 @@ void HttpConnection::OnHeader(beast::error_code error) {
   HttpRequest head = Head();
   auto refusal = RefuseWithoutToken(head);
   if (!refusal) refusal = port_.routes.Refuse(head, port_.guard);
-  if (!refusal && head.method != "POST") {
-    // What has none gets no room for it: who asks whether a master lives shows no token. One of no bytes, in chunks, may come
-    // from a proxy.
-    if (parser_->content_length()) refusal = HttpErrorAnswer(400, "only a POST has a body");
-    parser_->body_limit(0);
-  }
+  if (!refusal) refusal = RefuseBody(*parser_);
   if (refusal) {
     keep_alive_ = false;  // what follows is a body, and nobody reads it
     is_head_ = head.method == "HEAD";

@@ -88,4 +88,11 @@ std::optional<HttpResponse> RefuseStrangeCoding(
   return HttpErrorAnswer(501, "a body is sent as it is or as 'Transfer-Encoding: chunked'");
 }
 
+std::optional<HttpResponse> RefuseBody(http::request_parser<http::string_body>& parser) {
+  if (parser.get().method() == http::verb::post) return std::nullopt;
+  parser.body_limit(0);
+  if (!parser.content_length()) return std::nullopt;
+  return HttpErrorAnswer(400, "only a POST has a body");
+}
+
 }  // namespace stepwell

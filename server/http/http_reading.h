@@ -67,4 +67,9 @@ std::optional<HttpResponse> AnswerHttpError(boost::beast::error_code error);
 std::optional<HttpResponse> RefuseStrangeCoding(
     const boost::beast::http::request_header<boost::beast::http::fields>& message);
 
+// Of a request that goes on behind its header. Only a POST has a body: 400 where another announces one, so that nobody takes room by
+// asking whether a master lives, which wants no token; else `parser` takes none but one of no bytes, which proxies make of chunks.
+std::optional<HttpResponse> RefuseBody(
+    boost::beast::http::request_parser<boost::beast::http::string_body>& parser);
+
 }  // namespace stepwell

@@ -175,6 +175,10 @@ class HostileConnection {
     }
     if (Refused(error, parser)) return false;
     CheckHead(parser.get(), ReadHttpHead(parser.get()), limits_);
+    if (const auto answer = parser.is_done() ? std::nullopt : RefuseBody(parser)) {
+      heard_.refused_as = answer->status;
+      return false;
+    }
     parser.eager(true);
     while (!parser.is_done()) {
       beast::http::read_some(client_, buffer_, parser, error);
@@ -187,6 +191,7 @@ class HostileConnection {
     HttpRequest request = ReadHttpHead(parser.get());
     CheckHead(parser.get(), request, limits_);
     request.body = std::move(parser.get().body());
+    STEPWELL_CHECK(request.body.empty() || request.method == "POST");
     heard_.requests.push_back(std::move(request));
     return parser.get().keep_alive();
   }
