@@ -1,11 +1,14 @@
-// Messages of a call that uploads a trace, for tests that send them themselves.
+// A call that uploads a trace, and its messages, for tests that send them themselves.
 #pragma once
 
+#include <grpcpp/grpcpp.h>
+
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "base/sha256.h"
-#include "stepwell/v1/trace.pb.h"
+#include "stepwell/v1/trace.grpc.pb.h"
 
 namespace stepwell::testing {
 
@@ -23,6 +26,18 @@ inline v1::UploadTraceRequest TraceHeader(const v1::TrialRef& trial, const std::
   header.set_sha256(sha.Finish());
   return request;
 }
+
+// One that has begun.
+struct TraceUploadCall {
+  grpc::ClientContext context;
+  v1::UploadTraceResponse response;
+  std::unique_ptr<grpc::ClientWriter<v1::UploadTraceRequest>> writer;
+
+  grpc::Status End() {
+    writer->WritesDone();
+    return writer->Finish();
+  }
+};
 
 inline v1::UploadTraceRequest TracePart(std::size_t offset, const std::string& bytes) {
   v1::UploadTraceRequest request;

@@ -16,18 +16,6 @@ using google::rpc::RetryInfo;
 
 constexpr int kAtOnce = 30;
 
-// One that has begun.
-struct Upload {
-  grpc::ClientContext context;
-  v1::UploadTraceResponse response;
-  std::unique_ptr<grpc::ClientWriter<v1::UploadTraceRequest>> writer;
-
-  grpc::Status End() {
-    writer->WritesDone();
-    return writer->Finish();
-  }
-};
-
 std::string ReasonOf(const grpc::Status& status) {
   const auto info = DetailOf<ErrorInfo>(status);
   return info ? info->reason() : "";
@@ -56,8 +44,8 @@ class UploadRatesTest : public TokenRatesTest {
     ASSERT_TRUE(written.ok()) << written.error_message();
     ASSERT_TRUE(response.messages(0).has_opened()) << response.ShortDebugString();
   }
-  Upload& Begin(const std::string& token) {
-    Upload& upload = uploads_.emplace_back();
+  TraceUploadCall& Begin(const std::string& token) {
+    TraceUploadCall& upload = uploads_.emplace_back();
     upload.context.AddMetadata("authorization", "Bearer " + token);
     upload.context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
     upload.writer = stub_->UploadTrace(&upload.context, &upload.response);
@@ -67,14 +55,14 @@ class UploadRatesTest : public TokenRatesTest {
   void ExpectToPay(const std::string& token, const std::vector<v1::UploadTraceRequest>& messages,
                    const std::string& reason) {
     const absl::Time begin = absl::Now();
-    std::vector<Upload*> calls;
+    std::vector<TraceUploadCall*> calls;
     for (int i = 0; i < kAtOnce; ++i) calls.push_back(&Begin(token));
     // A write fails where it was answered before.
-    for (Upload* each : calls) {
+    for (TraceUploadCall* each : calls) {
       for (const auto& message : messages) (void)each->writer->Write(message);
     }
     int paid = 0;
-    for (Upload* each : calls) {
+    for (TraceUploadCall* each : calls) {
       const grpc::Status ended = each->End();
       const std::string told = ended.ok() ? "" : ReasonOf(ended);
       paid += told == reason ? 1 : 0;
@@ -94,14 +82,14 @@ class UploadRatesTest : public TokenRatesTest {
   }
 
   std::unique_ptr<v1::TraceService::Stub> stub_;
-  std::list<Upload> uploads_;
+  std::list<TraceUploadCall> uploads_;
 
   void SetUp() override {
     TokenRatesTest::SetUp();
     stub_ = v1::TraceService::NewStub(Channel());
   }
   void TearDown() override {
-    for (Upload& each : uploads_) each.context.TryCancel();
+    for (TraceUploadCall& each : uploads_) each.context.TryCancel();
   }
 };
 
@@ -109,7 +97,7 @@ TEST_F(UploadRatesTest, WhateverBecomesOfThemUploadsAreCallsOnce) {
   const std::string bytes = R"({"traceEvents":[]})";
   MakeTrial("run");
   // Once it is there, many may bring it at one time.
-  Upload& first = Begin(token_);
+  TraceUploadCall& first = Begin(token_);
   ASSERT_TRUE(first.writer->Write(Header("run", bytes)) &&
               first.writer->Write(TracePart(0, bytes)));
   const grpc::Status brought = first.End();

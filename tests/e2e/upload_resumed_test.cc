@@ -23,22 +23,11 @@ constexpr std::size_t kStoredBytes = 20 * kPartBytes;
 constexpr int kBytesPerSecond = 1 << 20;
 constexpr int kPlacesOfOneToken = 8;
 
-struct Upload {
-  grpc::ClientContext context;
-  v1::UploadTraceResponse response;
-  std::unique_ptr<grpc::ClientWriter<v1::UploadTraceRequest>> writer;
-
-  grpc::Status End() {
-    writer->WritesDone();
-    return writer->Finish();
-  }
-};
-
 class UploadResumedTest : public ::testing::Test {
  protected:
   UploadResumedTest() {
     trial_.set_trial_id(stand_.Record("vision", "run"));
-    Upload& first = Begin(stand_.admin(), 0, kPartBytes);
+    TraceUploadCall& first = Begin(stand_.admin(), 0, kPartBytes);
     for (std::size_t at = kPartBytes; at < kStoredBytes; at += kPartBytes) {
       EXPECT_TRUE(first.writer->Write(TracePart(at, bytes_.substr(at, kPartBytes))));
     }
@@ -47,11 +36,11 @@ class UploadResumedTest : public ::testing::Test {
     EXPECT_EQ(first.response.received_bytes(), kStoredBytes);
   }
   ~UploadResumedTest() override {
-    for (Upload& each : uploads_) each.context.TryCancel();
+    for (TraceUploadCall& each : uploads_) each.context.TryCancel();
   }
   // Says its header and one part.
-  Upload& Begin(const std::string& token, std::size_t at, std::size_t count) {
-    Upload& upload = uploads_.emplace_back();
+  TraceUploadCall& Begin(const std::string& token, std::size_t at, std::size_t count) {
+    TraceUploadCall& upload = uploads_.emplace_back();
     upload.context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
     stubs_.push_back(v1::TraceService::NewStub(stand_.ChannelWith(token)));
     upload.writer = stubs_.back()->UploadTrace(&upload.context, &upload.response);
@@ -59,7 +48,7 @@ class UploadResumedTest : public ::testing::Test {
     EXPECT_TRUE(upload.writer->Write(TracePart(at, bytes_.substr(at, count))));
     return upload;
   }
-  Upload& GoOn(const std::string& token) { return Begin(token, kStoredBytes, kPartBytes); }
+  TraceUploadCall& GoOn(const std::string& token) { return Begin(token, kStoredBytes, kPartBytes); }
   // Whether so much of reading was waited for.
   bool HasWaited(double seconds) {
     constexpr char kName[] = R"(stepwell_limit_slowed_seconds_total{limit="read_bytes"} )";
@@ -81,12 +70,12 @@ class UploadResumedTest : public ::testing::Test {
   const std::string bytes_ = std::string(kStoredBytes + kPartBytes, 't');
   v1::TrialRef trial_;
   std::list<std::unique_ptr<v1::TraceService::Stub>> stubs_;
-  std::list<Upload> uploads_;
+  std::list<TraceUploadCall> uploads_;
 };
 
 TEST_F(UploadResumedTest, ReadsBackNoFasterThanItsTokenMayAndIsWhole) {
   const SteadyTime begin = SteadyTime::Now();
-  Upload& upload = GoOn(stand_.MakeToken({"write:vision"}));
+  TraceUploadCall& upload = GoOn(stand_.MakeToken({"write:vision"}));
   const grpc::Status ended = upload.End();
   EXPECT_TRUE(ended.ok()) << ended.error_message();
   EXPECT_TRUE(upload.response.complete());
@@ -97,7 +86,7 @@ TEST_F(UploadResumedTest, ReadsBackNoFasterThanItsTokenMayAndIsWhole) {
 
 TEST_F(UploadResumedTest, EndsWithItsToken) {
   const std::string doomed = stand_.MakeToken({"write:vision"});
-  Upload& upload = GoOn(doomed);
+  TraceUploadCall& upload = GoOn(doomed);
   ASSERT_TRUE(Eventually([&] { return HasWaited(0.1); }, absl::Seconds(30)));
   stand_.Revoke(doomed);
   const SteadyTime revoked = SteadyTime::Now();
@@ -108,11 +97,11 @@ TEST_F(UploadResumedTest, EndsWithItsToken) {
 
 TEST_F(UploadResumedTest, GivesItsPlaceBackWhereItsClientWent) {
   const std::string token = stand_.MakeToken({"write:vision"});
-  std::vector<Upload*> all;
+  std::vector<TraceUploadCall*> all;
   for (int i = 0; i < kPlacesOfOneToken; ++i) all.push_back(&GoOn(token));
   ASSERT_TRUE(Eventually([&] { return HasWaited(1); }, absl::Seconds(30)));
   const auto begins = [&] {
-    Upload& one = uploads_.emplace_back();
+    TraceUploadCall& one = uploads_.emplace_back();
     one.context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
     stubs_.push_back(v1::TraceService::NewStub(stand_.ChannelWith(token)));
     one.writer = stubs_.back()->UploadTrace(&one.context, &one.response);
@@ -120,7 +109,7 @@ TEST_F(UploadResumedTest, GivesItsPlaceBackWhereItsClientWent) {
     return one.End().ok();
   };
   EXPECT_FALSE(begins()) << "its places are taken";
-  for (Upload* each : all) each->context.TryCancel();
+  for (TraceUploadCall* each : all) each->context.TryCancel();
   EXPECT_TRUE(Eventually(begins, absl::Seconds(3)));
 }
 
