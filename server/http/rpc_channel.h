@@ -60,7 +60,8 @@ class RpcChannel {
   ~RpcChannel();
 
   void Open(std::shared_ptr<grpc::Channel> channel);
-  // `method` as "/package.Service/Method". kUnavailable: not open yet, or stopped.
+  // `method` as "/package.Service/Method". kUnavailable: not open yet, or stopped. kInvalidArgument:
+  // `sender.authorization` is not printable ASCII.
   absl::StatusOr<std::shared_ptr<RpcCall>> Start(const std::string& method, const RpcSender& sender,
                                                  SteadyTime deadline,
                                                  std::shared_ptr<RpcReceiver> receiver);

@@ -105,5 +105,21 @@ TEST_F(MasterIdTest, AFileIsWrittenWholeForItsOwnerAlone) {
             "cannot write " + directory_ + "/none/ready: No such file or directory");
 }
 
+// A directory that others write into, /tmp say: a link there would have the master write over what it leads to.
+TEST_F(MasterIdTest, AFileIsWrittenThroughNoLink) {
+  const std::string path = directory_ + "/ready";
+  const std::string victim = Write("victim", "untouched");
+  for (const std::string& planted : {path, path + "." + std::to_string(getpid()) + ".tmp"}) {
+    SCOPED_TRACE(planted);
+    unlink(path.c_str());
+    ASSERT_EQ(symlink(victim.c_str(), planted.c_str()), 0);
+    const absl::Status written = WriteFileAtomically(path, "secret\n");
+    ASSERT_TRUE(written.ok()) << written;
+    EXPECT_EQ(*ReadWholeFile(victim), "untouched");
+    EXPECT_FALSE(std::filesystem::is_symlink(path));
+    EXPECT_EQ(*ReadWholeFile(path), "secret\n");
+  }
+}
+
 }  // namespace
 }  // namespace stepwell
