@@ -4,6 +4,7 @@ import { SeriesKind } from "#gen/model_pb";
 import { clockOf } from "./core/clocks";
 import { changeOf, comparedId, largestChange, type Change, type Side } from "./core/compared";
 import type { Cell } from "./core/csv";
+import { sorted } from "./core/sorting";
 import { printable } from "./core/printable";
 import { valueText } from "./core/units";
 
@@ -30,11 +31,27 @@ function sizeOf(series: Compared): number {
   return isTiming(series) ? largestChange(side(series.sides[0]), series.sides.map(side)) : 0;
 }
 
+export const compareOrders = ["", "rise", "fall", "name"] as const;
+export type CompareOrder = (typeof compareOrders)[number];
+
+/** The largest or smallest of its means, as a part of the first trial's; null = cannot be said. */
+function ratioOf(series: Compared, pick: (...ratios: number[]) => number): number | null {
+  const ratios = series.sides.slice(1).filter((one) => one.count > 0n && one.meanRatio > 0 && Number.isFinite(one.meanRatio)).map((one) => one.meanRatio);
+  return (series.sides[0]?.count ?? 0n) === 0n || ratios.length === 0 ? null : pick(...ratios);
+}
+
 /** Without how often scopes occurred; of those whose name or group has `filter` (lower case) in it. */
-export function shownSeries(answer: CompareTrialsResponse, filter: string): Compared[] {
-  return answer.series
+export function shownSeries(answer: CompareTrialsResponse, filter: string, order: CompareOrder = ""): Compared[] {
+  const shown = answer.series
     .filter((series) => series.key && !(series.key.metricGroup === "timing" && series.kind !== SeriesKind.DURATION))
-    .filter((series) => filter === "" || (series.key && comparedId(series.key).toLowerCase().includes(filter)))
+    .filter((series) => filter === "" || (series.key && comparedId(series.key).toLowerCase().includes(filter)));
+  switch (order) {
+    case "rise": return sorted(shown, (series) => ratioOf(series, Math.max), false);
+    case "fall": return sorted(shown, (series) => ratioOf(series, Math.min), true);
+    case "name": return sorted(shown, (series) => `${series.key?.name ?? ""}\0${series.key ? comparedId(series.key) : ""}`, true);
+    case "": break;
+  }
+  return shown
     .map((series) => ({ series, timing: isTiming(series), size: sizeOf(series) }))
     .sort((a, b) => Number(b.timing) - Number(a.timing) || b.size - a.size)
     .map(({ series }) => series);

@@ -1,7 +1,7 @@
 // The table that compares trials. Its rows stay what they are while their numbers change: what has the focus
 // keeps it.
 import type { CompareTrialsResponse } from "#gen/compare_pb";
-import { compareRow, shownSeries, type CompareRow } from "./compare_rows";
+import { compareOrders, compareRow, shownSeries, type CompareOrder, type CompareRow } from "./compare_rows";
 import { printable, shortened } from "./core/printable";
 import { bdi, fill, h, named, scroller } from "./dom";
 import { FilterBox } from "./filter_box";
@@ -11,6 +11,10 @@ const rowsMax = 400;
 /** Of a trial's name beside its number, on a phone. */
 const labelMax = 40;
 
+const orderTexts: Readonly<Record<CompareOrder, string>> = {
+  "": "timings by difference", rise: "largest rise first", fall: "largest fall first", name: "by name",
+};
+
 interface Line {
   readonly element: HTMLTableRowElement;
   readonly box: HTMLInputElement;
@@ -19,6 +23,8 @@ interface Line {
 
 export class CompareTable {
   private readonly filter: FilterBox;
+  private readonly order: HTMLSelectElement;
+  private ordered: CompareOrder = "";
   private readonly heading = h("h2", {});
   private readonly heads = h("tr", {});
   private readonly body = h("tbody", {});
@@ -32,19 +38,25 @@ export class CompareTable {
   private headed = "";
   private names: readonly string[] = [];
 
-  /** `onChart`: the chart of `id` is wanted, or not any more; `onFilter`: rows that contain this are. */
-  constructor(private readonly onChart: (id: string, opened: boolean) => void, onFilter: (text: string) => void) {
+  /** `onChart`: the chart of `id` is wanted, or not any more; `onFilter`: rows that contain this are; `onOrder`: in this order. */
+  constructor(private readonly onChart: (id: string, opened: boolean) => void, onFilter: (text: string) => void, onOrder: (order: string) => void) {
+    this.order = h("select", { "aria-label": "Order", onchange: () => onOrder(this.order.value) },
+      compareOrders.map((order) => h("option", { value: order }, orderTexts[order])));
     this.filter = new FilterBox({ placeholder: "scope or metric …" }, () => this.showRows(), onFilter);
-    this.element = h("div", {}, h("div", { class: "chart-head" }, this.heading, this.filter.element), this.empty, this.table, this.more);
+    this.element = h("div", {}, h("div", { class: "chart-head" }, this.heading, h("div", { class: "tools" }, this.order, this.filter.element)), this.empty, this.table, this.more);
   }
 
   destroy(): void {
     this.filter.stop();
   }
 
-  /** As the address has it. */
-  filterBy(text: string): void {
-    if (this.filter.show(text)) this.showRows();
+  /** As the address has them. */
+  arrange(filter: string, order: string): void {
+    const ordered = compareOrders.find((one) => one === order) ?? "";
+    const isReordered = ordered !== this.ordered;
+    this.ordered = ordered;
+    this.order.value = ordered;
+    if (this.filter.show(filter) || isReordered) this.showRows();
   }
 
   /** `range`: of what, in words; "" = all. */
@@ -63,7 +75,7 @@ export class CompareTable {
 
   private showRows(): void {
     if (!this.answer) return;
-    const series = shownSeries(this.answer, this.filter.text.trim().toLowerCase());
+    const series = shownSeries(this.answer, this.filter.text.trim().toLowerCase(), this.ordered);
     this.more.hidden = series.length <= rowsMax;
     this.empty.hidden = series.length > 0;
     this.table.hidden = series.length === 0;

@@ -3,6 +3,7 @@
 import type { SummarizeTimingsResponse, SummarizeTimingsResponse_Timing as Timing } from "#gen/query_pb";
 import { AbsenceReason } from "#gen/query_pb";
 import type { Cell } from "./core/csv";
+import { sorted, type Sorting } from "./core/sorting";
 import { percentTexts, secondsText } from "./core/units";
 import { labelsText } from "./words";
 
@@ -32,6 +33,34 @@ function row(timing: Timing, kind: TimingRow["kind"], shareText = ""): TimingRow
     share: shares ? timing.share : null, shareText: kind === "step" ? "100.0 %" : shareText,
     selfSeconds: shares ? timing.selfSeconds : null, totalSeconds: timing.totalSeconds,
   };
+}
+
+export const timingColumns = ["scope", "share", "own", "total", "mean", "p50", "p95", "p99", "steps", "count"] as const;
+export type TimingColumn = (typeof timingColumns)[number];
+
+/** Null = that cell holds no number. */
+function valueOf(row: TimingRow, column: TimingColumn): number | string | null {
+  const timing = row.timing;
+  switch (column) {
+    case "scope": return row.name;
+    case "share": return row.share;
+    case "own": return row.selfSeconds;
+    case "total": return row.totalSeconds;
+    case "mean": return timing?.meanSeconds ?? null;
+    case "steps": return timing && timing.steps > 0n ? Number(timing.steps) : null;
+    case "count": return timing ? Number(timing.count) : null;
+    case "p50": case "p95": case "p99":
+      if (timing === null || timing.quantilesAbsent !== AbsenceReason.UNSPECIFIED) return null;
+      return { p50: timing.p50Seconds, p95: timing.p95Seconds, p99: timing.p99Seconds }[column];
+  }
+}
+
+/** Rows of one rank in another order. What divides the step stays before its whole, as do the sections behind that. */
+export function sortedTimings(rows: readonly TimingRow[], sorting: Sorting<TimingColumn> | null): readonly TimingRow[] {
+  if (sorting === null) return rows;
+  const sections: readonly (readonly TimingRow["kind"][])[] = [["scope", "unaccounted"], ["step"], ["device"], ["outside"]];
+  return sections.flatMap((kinds) =>
+    sorted(rows.filter((one) => kinds.includes(one.kind)), (one) => valueOf(one, sorting.column), sorting.up));
 }
 
 /** All rows of one rank. */

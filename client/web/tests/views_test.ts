@@ -20,6 +20,8 @@ test("a link restores the view", () => {
     { ...trialView("7"), tab: "heat", clock: "device", metrics: ["timing/forward"] },
     { ...compareView, trials: ["1", "2"], axis: "time", metrics: ["timing/step"] },
     { ...compareView, trials: ["1", "2"], start: 0, end: 40, filter: "back ward/ü" },
+    { ...compareView, trials: ["1", "2"], sort: "rise" },
+    { ...trialView("7"), sort: "p99.up" },
     adminView,
     { page: "admin", place: { owner: "project", name: "vision & co", metricGroup: "" } },
     { page: "admin", place: { owner: "trial", name: "1000000001", metricGroup: "gpu" } },
@@ -52,7 +54,9 @@ test("what cannot be read falls back", () => {
   for (const page of ["page=3", "after=abc", "page=1&after=abc", "page=x&after=abc", "page=2&after=%3Cb%3E"]) assert.deepEqual(parseView(`#/trials?${page}`), trialsView, page);
   for (const place of ["of=project", "of=all&name=x", "of=nobody&name=x", "name=x", "of=trial&name="]) assert.deepEqual(parseView(`#/admin?${place}`), adminView, place);
   assert.equal((parseView(`#/compare?q=${"x".repeat(999)}`) as { filter: string }).filter.length, 256);
-  // A filter of traces is of no other tab.
+  // A filter of traces is of no other tab, nor is the order of the timings.
+  assert.equal(formatView({ ...trialView("7"), tab: "heat", sort: "p99" }), "#/trial/7/heat");
+  assert.equal((parseView(`#/compare?sort=${"x".repeat(999)}`) as { sort: string }).sort.length, 24);
   assert.equal(formatView({ ...trialView("7"), tab: "metrics", filter: "x" }), "#/trial/7/metrics");
   assert.equal((parseView(`#/compare?${[...Array(40).keys()].map((i) => `t=${i + 1}`).join("&")}`) as { trials: string[] }).trials.length, 16);
 });

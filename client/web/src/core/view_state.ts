@@ -48,6 +48,8 @@ export interface TrialView {
   readonly steps: number;
   /** What the traces that are listed contain; "" = all are. */
   readonly filter: string;
+  /** By which column of the timings their table is ordered (core/sorting.ts); "" = by share. */
+  readonly sort: string;
 }
 
 export interface CompareView {
@@ -61,6 +63,8 @@ export interface CompareView {
   readonly metrics: readonly string[];
   /** What the rows of the table contain; "" = all are listed. */
   readonly filter: string;
+  /** How they are ordered (compare_rows.ts); "" = timings first, what differs most before others. */
+  readonly sort: string;
 }
 
 export interface AdminView {
@@ -80,14 +84,14 @@ export type View = TrialsView | TrialView | CompareView | AdminView | MissingVie
 
 export const trialsView: TrialsView = { page: "trials", search: "", state: "", project: "", pageNo: 1, pageToken: "" };
 
-export const compareView: CompareView = { page: "compare", trials: [], axis: "batch", start: null, end: null, metrics: [], filter: "" };
+export const compareView: CompareView = { page: "compare", trials: [], axis: "batch", start: null, end: null, metrics: [], filter: "", sort: "" };
 
 export const adminView: AdminView = { page: "admin", place: allTrials };
 
 export function trialView(trial: string): TrialView {
   return {
     page: "trial", trial, tab: "timings", axis: "time", start: null, end: null, liveUs: 0,
-    metrics: [], labels: new Map(), rank: "", clock: "", lines: "", traces: [], placed: "", steps: 0, filter: "",
+    metrics: [], labels: new Map(), rank: "", clock: "", lines: "", traces: [], placed: "", steps: 0, filter: "", sort: "",
   };
 }
 
@@ -99,6 +103,7 @@ const tracesMax = 4096;
 const labelPrefix = "l.";
 /** Of a filter; and of names, in which the contract has no more. */
 const textMax = 256;
+const sortMax = 24;
 const owners = ["project", "trial"] as const;
 
 function whole(text: string | null): number | null {
@@ -108,6 +113,10 @@ function whole(text: string | null): number | null {
 
 function textOf(query: URLSearchParams, name: string): string {
   return (query.get(name) ?? "").slice(0, textMax);
+}
+
+function sortOf(query: URLSearchParams): string {
+  return (query.get("sort") ?? "").slice(0, sortMax);
 }
 
 function parsePlace(query: URLSearchParams): Place {
@@ -150,6 +159,7 @@ function parseTrial(trial: string, tab: string, query: URLSearchParams): TrialVi
     placed: query.get("placed") === "start" ? "start" : "",
     steps: parseNumbers(query.get("steps") ?? "", 1)[0] ?? 0,
     filter: textOf(query, "q"),
+    sort: sortOf(query),
   };
 }
 
@@ -161,7 +171,7 @@ export function parseView(hash: string): View {
   if (page === "compare") {
     const trials = [...new Set(query.getAll("t"))].filter((id) => /^\d{1,18}$/.test(id)).slice(0, 16);
     const axis = query.get("axis") === "time" ? "time" : "batch";
-    return { page: "compare", trials, axis, ...wholeRange(query), metrics: query.getAll("m").slice(0, listMax), filter: textOf(query, "q") };
+    return { page: "compare", trials, axis, ...wholeRange(query), metrics: query.getAll("m").slice(0, listMax), filter: textOf(query, "q"), sort: sortOf(query) };
   }
   if (page === "admin") return { page: "admin", place: parsePlace(query) };
   if (page !== "" && page !== "trials") return { page: "missing", address: hash.replace(/^#/, "") };
@@ -191,6 +201,7 @@ function trialQuery(view: TrialView): URLSearchParams {
   if (view.rank !== "") query.set("rank", view.rank);
   if (view.lines !== "") query.set("lines", view.lines);
   if (view.tab === "heat" && view.clock !== "") query.set("clock", view.clock);
+  if (view.tab === "timings" && view.sort !== "") query.set("sort", view.sort);
   if (view.tab !== "traces") return query;
   if (view.traces.length > 0) query.set("traces", formatNumbers(view.traces));
   if (view.placed !== "") query.set("placed", view.placed);
@@ -215,6 +226,7 @@ export function formatView(view: View): string {
       setRange(query, view);
       for (const metric of view.metrics) query.append("m", metric);
       if (view.filter !== "") query.set("q", view.filter);
+      if (view.sort !== "") query.set("sort", view.sort);
       return withQuery("#/compare", query);
     }
     case "admin": {

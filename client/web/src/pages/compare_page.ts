@@ -63,7 +63,7 @@ export class ComparePage implements Page {
   private readonly charts = h("div", { class: "charts" });
   private readonly note = h("div", {}, loadingBox("the comparison"));
   private readonly table = new CompareTable(
-    (id, opened) => this.change({ metrics: withChart(this.view.metrics, id, opened) }), (filter) => this.change({ filter }));
+    (id, opened) => this.change({ metrics: withChart(this.view.metrics, id, opened) }), (filter) => this.change({ filter }), (sort) => this.change({ sort }));
   private readonly panel = h("section", { class: "panel" }, this.note, this.table.element);
   private readonly cards = new Map<string, Card>();
   private readonly loop: Loop;
@@ -77,14 +77,14 @@ export class ComparePage implements Page {
   constructor(private view: CompareView, private readonly go: Go) {
     fill(this.element, h("section", { class: "panel" }, h("h1", {}, "Compare"), this.list, h("div", { class: "tools" }, this.add, this.tools), this.few), this.charts, this.panel);
     this.table.element.hidden = true;
-    this.table.filterBy(view.filter);
+    this.table.arrange(view.filter, view.sort);
     this.showHead();
     this.loop = loop(() => refreshMs, (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
 
   update(view: View): boolean {
     if (view.page !== "compare") return false;
-    this.table.filterBy(view.filter);
+    this.table.arrange(view.filter, view.sort);
     if (askedView(view) === askedView(this.view)) {
       this.view = view;
       return true;
@@ -337,7 +337,7 @@ export class ComparePage implements Page {
 
 /** What the master is asked for. */
 function askedView(view: CompareView): string {
-  return formatView({ ...view, filter: "" });
+  return formatView({ ...view, filter: "", sort: "" });
 }
 
 /** But for which charts are open. */

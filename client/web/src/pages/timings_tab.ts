@@ -12,6 +12,7 @@ import { lineLook, othersColor, restColor, type LineLook } from "../core/palette
 import { printable } from "../core/printable";
 import { paceMs } from "../core/pulse_pace";
 import { bucketCount, type Range } from "../core/range";
+import { formatSorting, parseSorting, pressed } from "../core/sorting";
 import { other, rateAligned, stackAligned, stacked, unaccounted, wholeShares, type ScopeTotals, type Stack } from "../core/stacking";
 import { rankSelector, shownRank } from "../core/timing_rank";
 import { countText, plural, secondsText, valueText } from "../core/units";
@@ -25,9 +26,10 @@ import type { Go } from "../page";
 import { patch } from "../patch";
 import { savePng } from "../picture";
 import { ends, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, type ChangeView } from "../range_tools";
+import { sortHead } from "../sort_head";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme, theme } from "../theme";
-import { csvHead, csvRow, quantileTexts, rankText, ranksOf, timingRows, type TimingRow } from "../timing_rows";
+import { csvHead, csvRow, quantileTexts, rankText, ranksOf, sortedTimings, timingColumns, timingRows, type TimingColumn, type TimingRow } from "../timing_rows";
 import { absenceBox, endedWords, isRunning, type TrialInfo, type TrialTab } from "../trial_info";
 import { trialName } from "../words";
 
@@ -36,6 +38,9 @@ const rateHeight = 140;
 const layersMax = 7;
 const runningMs = 3000;
 const ranksShownMax = 64;
+const heads: Readonly<Record<TimingColumn, string>> = {
+  scope: "Scope", share: "Share", own: "Own time", total: "Total", mean: "Mean", p50: "p50", p95: "p95", p99: "p99", steps: "Steps", count: "Count",
+};
 /** As many characters as three lines have where they are narrowest. */
 const labelsInSight = 45;
 
@@ -88,9 +93,11 @@ export class TimingsTab implements TrialTab {
     // Steps are counted in batches, whatever axis another tab has.
     const ours: TrialView = view.axis === "batch" ? view : { ...view, axis: "batch", start: null, end: null, liveUs: 0 };
     this.given = view;
+    const isReordered = this.view !== null && this.view.sort !== ours.sort;
     this.view = ours;
     this.info = info;
     this.showTools();
+    if (isReordered) this.showTables();
     const question = JSON.stringify([ours.start, ours.end, ours.rank, isRunning(info), info.trial.attemptCount]);
     if (question !== this.asked) {
       this.asked = question;
@@ -262,26 +269,35 @@ export class TimingsTab implements TrialTab {
   }
 
   private table(summary: SummarizeTimingsResponse, rank: number): HTMLElement {
-    const rows = timingRows(summary, rank);
+    const rows = sortedTimings(timingRows(summary, rank), this.sorting());
     const steps = summary.ranks.find((one) => one.rank === rank);
     const head = steps && steps.steps > 0n
       ? `${rankText(rank)}: ${plural(steps.steps, "step")} of ${secondsText(steps.stepSeconds / Number(steps.steps))}, ${secondsText(steps.stepSeconds)} in all` : rankText(rank);
     const largest = rows.reduce((most, row) => Math.max(most, row.share ?? 0), 1e-9);
-    const heads = ["Scope", "Share", "", "Own time", "Total", "Mean", "p50", "p95", "p99", "Steps", "Count"];
     const sections: Part[] = [];
     let kind: TimingRow["kind"] | "" = "";
     for (const row of rows) {
       if ((row.kind === "device" || row.kind === "outside") && row.kind !== kind) {
         const title = row.kind === "device" ? "On the device's clock, per step" : "Outside the steps";
-        sections.push(h("tr", {}, h("th", { scope: "colgroup", colspan: heads.length }, title)));
+        sections.push(h("tr", {}, h("th", { scope: "colgroup", colspan: timingColumns.length + 1 }, title)));
       }
       kind = row.kind;
       sections.push(this.row(row, largest));
     }
     return scroller(`Timings, ${rankText(rank)}`, h("table", { class: "holds-first", "data-rank": rank },
       h("caption", { class: "muted" }, head),
-      h("thead", {}, h("tr", {}, heads.map((text, at) => h("th", { scope: "col", class: at === 2 ? "bar-cell" : at > 0 ? "number" : "" }, text === "" ? h("span", { class: "visually-hidden" }, "Bar") : text)))),
+      h("thead", {}, h("tr", {}, timingColumns.map((column) => this.head(column, rank)))),
       h("tbody", {}, sections)));
+  }
+
+  private sorting() {
+    return parseSorting(this.view?.sort ?? "", timingColumns);
+  }
+
+  private head(column: TimingColumn, rank: number): Part {
+    const press = () => this.change({ sort: formatSorting(pressed(this.sorting(), column, column === "scope")) });
+    const head = sortHead(String(rank), column, heads[column], column !== "scope", this.sorting(), press);
+    return column === "share" ? [head, h("th", { scope: "col", class: "bar-cell" }, h("span", { class: "visually-hidden" }, "Bar"))] : head;
   }
 
   private row(row: TimingRow, largest: number): HTMLElement {

@@ -1,0 +1,78 @@
+// In which order rows of a table stand, and what an address says of it.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { create } from "@bufbuild/protobuf";
+import { CompareTrialsResponseSchema } from "#gen/compare_pb";
+import { SeriesKind } from "#gen/model_pb";
+import { AbsenceReason, SummarizeTimingsResponseSchema } from "#gen/query_pb";
+import { shownSeries, type CompareOrder } from "../src/compare_rows";
+import { formatSorting, parseSorting, pressed, sorted, type Sorting } from "../src/core/sorting";
+import { sortedTimings, timingColumns, timingRows } from "../src/timing_rows";
+
+test("an order stands in the address, and what is none of the table's falls back", () => {
+  for (const column of timingColumns) {
+    for (const up of [false, true]) assert.deepEqual(parseSorting(formatSorting({ column, up }), timingColumns), { column, up });
+  }
+  assert.equal(formatSorting(null), "");
+  for (const text of ["", "p9", ".up", "p99.down", "p99.up.up", "P99", "constructor", "<b>"]) assert.equal(parseSorting(text, timingColumns), null, text);
+});
+
+test("presses of a head go from the order that is asked for most to the other, and back to the usual one", () => {
+  const heard = (upFirst: boolean): string[] => {
+    const orders: string[] = [];
+    let now: Sorting<string> | null = { column: "other", up: true };
+    for (let press = 0; press < 4; ++press) orders.push(formatSorting((now = pressed(now, "p99", upFirst))));
+    return orders;
+  };
+  assert.deepEqual(heard(false), ["p99", "p99.up", "", "p99"]);
+  assert.deepEqual(heard(true), ["p99.up", "p99", "", "p99.up"]);
+});
+
+test("what has no value is last in both orders, what is equal keeps its place", () => {
+  const rows: readonly [string, number | string | null][] = [["a", 2], ["b", null], ["c", 10], ["d", 2], ["e", null], ["f", -1]];
+  const names = (up: boolean) => sorted(rows, ([, value]) => value, up).map(([name]) => name).join("");
+  assert.equal(names(false), "cadfbe");
+  assert.equal(names(true), "fadcbe");
+  assert.deepEqual(sorted(["b", "a", "B"], (one) => one, true), ["B", "a", "b"]);
+});
+
+test("the sections of the timings stay where they are, their rows are ordered", () => {
+  const timing = (name: string, meanSeconds: number, more = {}) => ({ name, rank: 0, inStep: true, steps: 10n, count: 10n, totalSeconds: 10 * meanSeconds, meanSeconds, share: meanSeconds, selfSeconds: meanSeconds, p50Seconds: 1, p95Seconds: 5 - meanSeconds, p99Seconds: 9, ...more });
+  const answer = create(SummarizeTimingsResponseSchema, {
+    timings: [
+      timing("step", 1), timing("forward", 0.2), timing("backward", 0.5), timing("removed", 0.1, { quantilesAbsent: AbsenceReason.RAW_REMOVED }),
+      timing("forward", 0.3, { labels: { clock: "device" } }), timing("backward", 0.4, { labels: { clock: "device" } }),
+      timing("checkpoint", 30, { inStep: false, steps: 0n, count: 3n }), timing("eval", 20, { inStep: false, steps: 0n, count: 7n }),
+    ],
+    ranks: [{ rank: 0, steps: 10n, stepSeconds: 10, unaccountedSeconds: 2, unaccountedShare: 0.2 }],
+  });
+  const rows = timingRows(answer, 0);
+  const order = (text: string) => sortedTimings(rows, parseSorting(text, timingColumns)).map((row) => row.name);
+  assert.deepEqual(order(""), rows.map((row) => row.name));
+  assert.deepEqual(order("scope.up"), ["backward", "forward", "removed", "unaccounted", "step", "backward", "forward", "checkpoint", "eval"]);
+  assert.deepEqual(order("mean.up"), ["removed", "forward", "backward", "unaccounted", "step", "forward", "backward", "eval", "checkpoint"]);
+  assert.deepEqual(order("total"), ["backward", "forward", "unaccounted", "removed", "step", "backward", "forward", "checkpoint", "eval"]);
+  // One whose quantiles are gone is by them neither fast nor slow.
+  assert.deepEqual(order("p95"), ["forward", "backward", "removed", "unaccounted", "step", "forward", "backward", "eval", "checkpoint"]);
+  assert.deepEqual(order("p95.up").slice(0, 4), ["backward", "forward", "removed", "unaccounted"]);
+  assert.deepEqual(order("count").slice(-2), ["eval", "checkpoint"]);
+  for (const column of timingColumns) assert.equal(order(column).length, rows.length, column);
+});
+
+test("a comparison is ordered by what rose or fell most, as a part of what it was", () => {
+  const side = (mean: number, meanRatio: number, count = 5n) => ({ mean, meanRatio, count });
+  const series = (metricGroup: string, name: string, kind: SeriesKind, ...sides: ReturnType<typeof side>[]) => ({ key: { metricGroup, name }, kind, sides });
+  const answer = create(CompareTrialsResponseSchema, { series: [
+    series("cpu", "idle", SeriesKind.GAUGE, side(10, 1), side(40, 4), side(5, 0.5)),
+    series("timing", "forward", SeriesKind.DURATION, side(2, 1), side(3, 1.5), side(1.8, 0.9)),
+    series("timing", "backward", SeriesKind.DURATION, side(1, 1), side(3, 3), side(1, 1)),
+    series("gpu", "none", SeriesKind.GAUGE, side(0, 0, 0n), side(3, 0), side(4, 0)),
+    series("gpu", "from_zero", SeriesKind.GAUGE, side(0, 1), side(3, 0), side(4, 0)),
+  ] });
+  const order = (by: CompareOrder) => shownSeries(answer, "", by).map((one) => one.key?.name);
+  assert.deepEqual(order(""), ["backward", "forward", "idle", "none", "from_zero"]);
+  assert.deepEqual(order("rise"), ["idle", "backward", "forward", "none", "from_zero"]);
+  assert.deepEqual(order("fall"), ["idle", "forward", "backward", "none", "from_zero"]);
+  assert.deepEqual(order("name"), ["backward", "forward", "from_zero", "idle", "none"]);
+  assert.deepEqual(shownSeries(answer, "timing", "name").map((one) => one.key?.name), ["backward", "forward"]);
+});
