@@ -15,7 +15,7 @@ trial=quickstart-$(date -u +%Y%m%dT%H%M%SZ)
 ranks=2
 ready_wait=60  # seconds; an empty data directory takes about 3
 train_seconds=15
-master_pid= train_pid= keep_master=no log_lines=0
+master_pid='' train_pid='' keep_master=no log_lines=0
 
 usage() {
   cat <<'USAGE'
@@ -28,6 +28,13 @@ this script stops it at its end; that of a training of your own ends by itself a
                    XDG_DATA_HOME or ~/.local/share)
   --any-port       where other programs have the usual ports, 7817 and 7818: the master takes free ones
   --seconds S      how long to train (15)
+
+Examples:
+  deploy/quickstart.sh                              the first time about 20 minutes on 2 cores, most of them to compile
+  deploy/quickstart.sh --once --any-port            beside whatever runs here; stops everything afterwards
+  deploy/quickstart.sh --data-dir ~/tried --any-port     a master of its own beside another; it keeps running
+
+With a master that asks for TLS and tokens on the same directory: STEPWELL_TLS_CA, and the admin's STEPWELL_TOKEN.
 Exit: 0 the report was printed, 1 something failed (the message says what to do), 64 wrong use,
 69 packages are missing and cannot be installed here.
 USAGE
@@ -58,7 +65,11 @@ die() {
   exit 1
 }
 
-alive() { [[ -n $1 ]] && kill -0 "$1" 2>/dev/null; }
+# One that has ended stays a zombie where nobody waits for it, as below a container's PID 1 that reaps none.
+alive() {
+  local stat
+  [[ -n $1 ]] && kill -0 "$1" 2>/dev/null && stat=$(cat "/proc/$1/stat" 2>/dev/null) && [[ ${stat##*) } != [ZX]* ]]
+}
 
 # wait_gone PID SECONDS: whether the process ended in time.
 wait_gone() {
@@ -101,6 +112,16 @@ trap stop_all EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
+# What another user built here cannot be built on.
+check_build_folder() {
+  local place places=("$root/build" "$root/build/release" "$root/build/release/CMakeCache.txt")
+  [[ -e $root/build ]] || places=("$root")
+  for place in "${places[@]}"; do
+    [[ ! -e $place || -w $place ]] ||
+      die "$(id -un) cannot write $place, which is $(stat -c %U "$place")'s" "build in a clone of your own, or run this as $(stat -c %U "$place")"
+  done
+}
+
 choose_data_dir() {
   if [[ -z $data_dir ]]; then
     if ((EUID == 0)); then data_dir=/var/lib/stepwell; else data_dir=${XDG_DATA_HOME:-$HOME/.local/share}/stepwell; fi
@@ -111,7 +132,7 @@ choose_data_dir() {
   spool_dir=$data_dir/spool
   agent_log=$spool_dir/f1/agent.log
   log_dir=$data_dir/log
-  mkdir -p "$log_dir" && mkdir -p -m 0700 "$spool_dir" ||
+  { mkdir -p "$log_dir" "$spool_dir" && chmod 0700 "$spool_dir"; } ||
     die "cannot write in $data_dir" "choose another with --data-dir DIR"
 }
 
@@ -131,13 +152,30 @@ build() {
 
 ready_field() { python3 -c 'import json,sys; print(json.load(open(sys.argv[1]))[sys.argv[2]])' "$ready_file" "$1" 2>/dev/null; }
 
+# Where clients of this machine reach the master: one that listens on all addresses is called by none of them.
+read_ready() {
+  server=$(ready_field grpc) http=$(ready_field http) database_url=$(ready_field database_url)
+  server=${server/#0.0.0.0:/localhost:} http=${http/#0.0.0.0:/localhost:}
+  server=${server/#\[::\]:/localhost:} http=${http/#\[::\]:/localhost:}
+}
+
 # A master that runs on this data directory, left by an earlier run or started by hand, is used, not started
 # again: it keeps ready.json there, and answers.
 master_runs_already() {
   [[ -s $ready_file ]] || return 1
-  local pid
-  pid=$(ready_field pid) && alive "$pid" && [[ $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) == *" serve"* ]] &&
-    "$bin/stepwell" admin status --server "$(ready_field grpc)" >/dev/null 2>&1
+  local pid words
+  pid=$(ready_field pid) && alive "$pid" && [[ $(tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null) == *" serve"* ]] || return 1
+  read_ready
+  words=$("$bin/stepwell" admin status --server "$server" 2>&1 >/dev/null) && return 0
+  words=${words%%$'\n'*} words=${words#stepwell: }
+  local who="a master runs on this data directory already (pid $pid, of $ready_file)" own="or have one of your own: --data-dir DIR --any-port"
+  case $words in
+    *"speaks no TLS"*) die "$who, in plain: $words" "unset STEPWELL_TLS_CA, $own" ;;
+    *TLS* | *tls* | *token* | *certificate*)
+      die "$who that asks for TLS and tokens: $words" \
+        "use it: STEPWELL_TLS_CA=.../ca.pem STEPWELL_TOKEN=\$(cat $data_dir/token) deploy/quickstart.sh, $own" ;;
+  esac
+  return 1
 }
 
 # The last words of the master that we started, of all that its log may hold.
@@ -149,6 +187,8 @@ start_master() {
     echo "a master already runs here (pid $(ready_field pid)); it is used and left running"
     return
   fi
+  # That of this script speaks in plain, to this machine alone.
+  unset STEPWELL_TLS_CA STEPWELL_TLS_CERT STEPWELL_TLS_KEY STEPWELL_TOKEN
   local listen=()
   # A run that ends by itself needs no fixed port and so disturbs nobody.
   [[ $once == yes || $any_port == yes ]] && listen=(--grpc-listen 127.0.0.1:0 --http-listen 127.0.0.1:0)
@@ -158,7 +198,7 @@ start_master() {
   local deadline=$((SECONDS + ready_wait))
   start_dots
   # What an earlier one left there names another process.
-  until grep -qs "\"pid\":$master_pid[,}]" "$ready_file"; do
+  until grep -qs "\"pid\":${master_pid}[,}]" "$ready_file"; do
     alive "$master_pid" || die "the master did not start: $(master_words)" "--any-port takes other ports, --data-dir DIR another directory; its log is $log_dir/master.log"
     ((SECONDS < deadline)) || die "the master was not ready within $ready_wait s" "its log is $log_dir/master.log"
     sleep 0.05
@@ -208,9 +248,10 @@ where external_id = '$trial' and metric_group in ('timing', 'training') and posi
 group by 1, 2 order by 1, 2"
   printf "psql '%s'\n%s;\n\n" "$database_url" "$sql"
   psql "$database_url" -X -q -P pager=off -c "$sql" ||
-    die "psql could not read the rows" "the master's log is $log_dir/master.log"
+    die "psql could not read the rows" "its words are above; a private PostgreSQL lets in the master's user, its own and root alone (docs/schema.md)"
 }
 
+check_build_folder
 step "packages"
 "$root/deploy/install_packages.sh" build run || exit $?
 choose_data_dir
@@ -218,8 +259,9 @@ if [[ -x $bin/stepwell && -x $bin/stepwell-demo ]]; then step "build"; else step
 build
 step "master"
 start_master
-server=$(ready_field grpc) http=$(ready_field http) database_url=$(ready_field database_url)
-echo "gRPC $server, HTTP http://$http, data in $data_dir"
+read_ready
+page=http${STEPWELL_TLS_CA:+s}://$http
+echo "gRPC $server, HTTP $page, data in $data_dir"
 step "training: $ranks ranks, trial $trial"
 train
 await_completed
@@ -239,7 +281,7 @@ else
   cat <<DONE
 
 The master keeps running (pid $(ready_field pid)${master_pid:+, log $log_dir/master.log}).
-  page:        http://$http/
+  page:        $page/
   report:      $bin/stepwell report $trial --server $server
   again:       deploy/quickstart.sh
   your own:    STEPWELL_SERVER=$server STEPWELL_TRIAL=NAME ./train      (starts its agent, which ends by itself)

@@ -3,6 +3,7 @@
 #include <google/protobuf/message.h>
 #include <grpc/grpc_security_constants.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "server/http/rpc_channel.h"
 #include "server/peer_address.h"
 #include "server/rate_limits.h"
+#include "server/token_text.h"
 
 namespace stepwell {
 namespace {
@@ -24,6 +26,35 @@ std::string_view CertificateOf(const grpc::AuthContext* peer) {
   const auto shown = peer->FindPropertyValues(GRPC_X509_PEM_CERT_PROPERTY_NAME);
   if (shown.size() != 1) return {};
   return {shown.front().data(), shown.front().size()};
+}
+
+// A call of the HTTP port's, which has asked already.
+std::optional<std::string> InnerAddressOf(const grpc::ServerContextBase& call) {
+  const auto told = call.client_metadata().find(kPeerMetadata);
+  if (told == call.client_metadata().end()) return std::nullopt;
+  return InnerPeerOf({told->second.data(), told->second.size()});
+}
+
+// What is shown, and whose it is. `rates` null: wrong ones are not counted.
+absl::StatusOr<Caller> Identified(const AccessControl& access, const grpc::ServerContextBase& call,
+                                  RateLimits* rates) {
+  const auto peer = call.auth_context();
+  const std::string_view certificate = CertificateOf(peer.get());
+  const auto [first, last] = call.client_metadata().equal_range("authorization");
+  absl::StatusOr<Caller> caller = absl::UnauthenticatedError(kNoToken);
+  if (first == last) {
+    caller = access.IdentifyCertificate(certificate.empty() ? std::vector<std::string>()
+                                                            : CertificateNames(certificate));
+  } else if (std::next(first) == last) {
+    const std::string_view shown(first->second.data(), first->second.size());
+    caller = access.Identify(shown);
+    // Who shows none has guessed nothing.
+    if (rates != nullptr && !ShownToken(shown).empty()) {
+      caller = rates->JudgeToken(AddressOfPeer(call.peer()), std::move(caller));
+    }
+  }
+  if (!caller.ok() || certificate.empty()) return caller;
+  return access.Until(*caller, CertificateEnd(certificate));
 }
 
 // Whatever becomes of the call behind this, it was one, and the database was not asked yet where a trial lies. `rule` null:
@@ -45,27 +76,19 @@ absl::StatusOr<Caller> CountedCaller(const AccessControl& access,
 }  // namespace
 
 std::string AddressOf(const grpc::ServerContextBase& call) {
-  const auto told = call.client_metadata().find(kPeerMetadata);
-  if (told != call.client_metadata().end()) {
-    if (auto inner = InnerPeerOf({told->second.data(), told->second.size()})) return *inner;
-  }
+  if (auto inner = InnerAddressOf(call)) return *inner;
   return AddressOfPeer(call.peer());
 }
 
 absl::StatusOr<Caller> CallerOf(const AccessControl* access, const grpc::ServerContextBase& call) {
   if (access == nullptr || !access->asks()) return Caller();
-  const auto peer = call.auth_context();
-  const std::string_view certificate = CertificateOf(peer.get());
-  const auto [first, last] = call.client_metadata().equal_range("authorization");
-  absl::StatusOr<Caller> caller = absl::UnauthenticatedError(kNoToken);
-  if (first == last) {
-    caller = access->IdentifyCertificate(certificate.empty() ? std::vector<std::string>()
-                                                             : CertificateNames(certificate));
-  } else if (std::next(first) == last) {
-    caller = access->Identify({first->second.data(), first->second.size()});
-  }
-  if (!caller.ok() || certificate.empty()) return caller;
-  return access->Until(*caller, CertificateEnd(certificate));
+  return Identified(*access, call, InnerAddressOf(call) ? nullptr : access->rates());
+}
+
+absl::StatusOr<Caller> KnownCallerOf(const AccessControl* access,
+                                     const grpc::ServerContextBase& call) {
+  if (access == nullptr || !access->asks()) return Caller();
+  return Identified(*access, call, nullptr);
 }
 
 GrpcEntry EnterCall(const AccessControl* access, const grpc::ServerContextBase& call,

@@ -21,8 +21,11 @@ struct GrpcEntry {
 std::string AddressOf(const grpc::ServerContextBase& call);
 
 // By the Authorization that the call shows; without one by the certificate of its connection. `access` null: nobody
-// is asked.
+// is asked. Wrong tokens are counted for the address they come from (RateLimits::JudgeToken): once for each call.
 absl::StatusOr<Caller> CallerOf(const AccessControl* access, const grpc::ServerContextBase& call);
+// Likewise, of a call that was let in: nothing is counted.
+absl::StatusOr<Caller> KnownCallerOf(const AccessControl* access,
+                                     const grpc::ServerContextBase& call);
 
 // Counts the call, too (RateLimits).
 GrpcEntry EnterCall(const AccessControl* access, const grpc::ServerContextBase& call,

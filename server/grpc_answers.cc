@@ -37,7 +37,7 @@ class AnswerCount final : public Interceptor {
     if (!address_) {
       address_ = AddressOf(*call_.server_context());
       // One that has ended since it was let in is paid for by its address.
-      caller_ = CallerOf(&access_, *call_.server_context()).value_or(nullptr);
+      caller_ = KnownCallerOf(&access_, *call_.server_context()).value_or(nullptr);
     }
     const RatePayer payer{*address_, caller_.get()};
     const auto amount = static_cast<double>(bytes);

@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,6 +54,27 @@ void SetArguments(grpc::ServerBuilder& builder, int threads_max) {
   builder.SetResourceQuota(quota);
 }
 
+// The kernel gives the lowest number that is free: one beyond this tells that nearly all are in use. Files, the
+// database and the port of HTTP want some, too.
+int DescriptorsForConnections() {
+  constexpr rlim_t kReserve = 256;
+  constexpr rlim_t kMany = 1 << 30;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return static_cast<int>(kMany);
+  const rlim_t count = std::min(limit.rlim_cur, kMany);
+  return static_cast<int>(count - std::min(kReserve, count / 4));
+}
+
+// Who links its library has reflection in each server of the process.
+class WithoutReflection final : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments*) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
+    std::erase_if(*plugins,
+                  [](const auto& one) { return one->name() == "proto_server_reflection"; });
+  }
+};
+
 }  // namespace
 
 GrpcServer::~GrpcServer() { Stop(SteadyTime::InfinitePast()); }
@@ -60,30 +82,32 @@ GrpcServer::~GrpcServer() { Stop(SteadyTime::InfinitePast()); }
 absl::Status GrpcServer::Bind() {
   STEPWELL_ASSIGN_OR_RETURN(ListenSocket socket, ListenSocket::Open(options_.host, options_.port));
   port_ = socket.port();
+  descriptors_max_ = DescriptorsForConnections();
   socket_.emplace(std::move(socket));
   return absl::OkStatus();
 }
 
 absl::Status GrpcServer::Start(const AccessControl* access) {
-  grpc::EnableDefaultHealthCheckService(true);
+  const bool asks = access != nullptr && access->asks();
+  grpc::EnableDefaultHealthCheckService(!asks);
   static std::once_flag once;
   std::call_once(once, [] { grpc::reflection::InitProtoReflectionServerBuilderPlugin(); });
   grpc::ServerBuilder builder;
   SetArguments(builder, options_.threads_max);
+  if (asks) {
+    std::vector<std::string> names;
+    for (const NamedService& one : services_) names.push_back(one.name);
+    doorkeeper_ = std::make_unique<GrpcDoorkeeper>(*access, names);
+    builder.RegisterCallbackGenericService(doorkeeper_.get());
+    builder.SetOption(std::make_unique<WithoutReflection>());
+  }
   if (access != nullptr) builder.experimental().SetInterceptorCreators(CountAnswers(*access));
   for (const NamedService& one : services_) builder.RegisterService(one.service);
-  credentials_ = options_.tls == nullptr
-                     ? grpc::InsecureServerCredentials()
-                     : GrpcTlsCredentials(options_.tls, options_.tokens, options_.rates);
+  credentials_ = options_.tls == nullptr ? grpc::InsecureServerCredentials()
+                                         : GrpcTlsCredentials(options_.tls);
   using ServerBuilder = grpc::ServerBuilder::experimental_type;
   acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
       ServerBuilder::ExternalConnectionType::FROM_FD, credentials_);
-  if (options_.tls != nullptr && options_.rates != nullptr) {
-    shared_credentials_ =
-        GrpcTlsCredentials(options_.tls, options_.tokens, options_.rates, GrpcGuesses::kNotCounted);
-    shared_acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
-        ServerBuilder::ExternalConnectionType::FROM_FD, shared_credentials_);
-  }
   {
     const absl::MutexLock lock(&mu_);
     server_ = builder.BuildAndStart();
@@ -105,6 +129,7 @@ std::shared_ptr<grpc::Channel> GrpcServer::InProcessChannel() {
 void GrpcServer::SetServing(bool serving) {
   const absl::MutexLock lock(&mu_);
   if (server_ == nullptr) return;
+  if (doorkeeper_ != nullptr) return doorkeeper_->SetServing(serving);
   auto* health = server_->GetHealthCheckService();
   if (health == nullptr) return;
   // The whole, which is the empty name, and those that a client may ask for by theirs.
@@ -128,18 +153,23 @@ void GrpcServer::AcceptOne() {
                          SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) {
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
-      log::Warning("accept_failed", {{"errno", errno}});
+      const int error = errno;
+      if (const auto others = failed_log_.MaySay(SteadyTime::Now())) {
+        log::Warning("accept_failed", {{"errno", error}, {"others_since", *others}});
+      }
       // The connection waits in the backlog meanwhile.
       absl::SleepFor(absl::Milliseconds(50));
     }
     return;
   }
   const std::string address = AddressOfSocket(reinterpret_cast<const sockaddr&>(peer));
+  if (fd >= descriptors_max_) {
+    return RefuseConnection(fd, address, "the master has few descriptors left");
+  }
   if (!HasPlace(address)) {
     return RefuseConnection(fd, address, "too many of this address");
   }
-  if (options_.tokens != nullptr && options_.rates != nullptr &&
-      !options_.rates->MayConnect(address)) {
+  if (doorkeeper_ != nullptr && options_.rates != nullptr && !options_.rates->MayConnect(address)) {
     return RefuseConnection(fd, address, "too many new ones");
   }
   const int on = 1;
@@ -148,8 +178,7 @@ void GrpcServer::AcceptOne() {
   Acceptor::NewConnectionParameters connection;
   connection.listener_fd = socket_->fd();
   connection.fd = fd;
-  const bool is_shared = shared_acceptor_ != nullptr && options_.rates->IsShared(address);
-  (is_shared ? shared_acceptor_ : acceptor_)->HandleNewConnection(&connection);
+  acceptor_->HandleNewConnection(&connection);
 }
 
 void GrpcServer::RefuseConnection(int fd, const std::string& address, const char* why) {

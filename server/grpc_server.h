@@ -1,6 +1,6 @@
 // GrpcServer: the gRPC port. Accepts connections itself and hands them to gRPC: Debian's gRPC stops
 // listening for ever once accept() fails for want of descriptors, this loop does not; and it bounds
-// the connections of one address. Health (of the whole server) and reflection are built in. Thread
+// the connections of one address. Health is built in; reflection where nobody is asked for a token. Thread
 // "accept".
 #pragma once
 
@@ -16,14 +16,14 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "base/sparing_log.h"
 #include "base/steady_time.h"
 #include "base/tls/tls_reload.h"
 #include "base/worker.h"
 #include "server/access_control.h"
+#include "server/grpc_doorkeeper.h"
 #include "server/listen_socket.h"
 #include "server/rate_limits.h"
-#include "server/sparing_log.h"
-#include "server/token_guard.h"
 
 namespace stepwell {
 
@@ -36,9 +36,7 @@ class GrpcServer {
     int threads_max = 512;
     // Null: plain.
     std::shared_ptr<TlsReload> tls = nullptr;
-    // Null: anybody may call. REQUIRES: tls.
-    std::shared_ptr<TokenGuard> tokens = nullptr;
-    // Null: neither wrong tokens nor new connections are counted.
+    // Null: new connections are not counted.
     std::shared_ptr<RateLimits> rates = nullptr;
   };
   explicit GrpcServer(Options options) : options_(std::move(options)) {}
@@ -50,8 +48,8 @@ class GrpcServer {
   void Register(grpc::Service* service, std::string name) {
     services_.push_back({service, std::move(name)});
   }
-  // Accepts from here on. What is answered is counted for who `access` says; null: it is not, else it outlives this.
-  // REQUIRES: Bind succeeded.
+  // Accepts from here on. `access` says who calls, where it asks, and for whom what is answered is counted; null: nobody is
+  // asked, nothing counted, else it outlives this. REQUIRES: Bind succeeded.
   absl::Status Start(const AccessControl* access = nullptr);
   // Calls of the same services from within the process. REQUIRES: started.
   std::shared_ptr<grpc::Channel> InProcessChannel();
@@ -88,16 +86,18 @@ class GrpcServer {
   std::vector<NamedService> services_;
   std::optional<ListenSocket> socket_;
   std::unique_ptr<Acceptor> acceptor_;
-  // Of connections from addresses that many share, whose credentials count no guesses; null: there are none.
-  std::unique_ptr<Acceptor> shared_acceptor_;
   std::map<std::string, std::vector<Connection>> connections_;  // confined to the thread
   SparingLog refused_log_;
+  SparingLog failed_log_;
   int port_ = 0;
+  // Those from here on are left to what the master itself opens.
+  int descriptors_max_ = 0;
   int wake_fd_ = -1;
   Worker worker_;
   // Before the server, which asks for certificates as long as it lives.
   std::shared_ptr<grpc::ServerCredentials> credentials_;
-  std::shared_ptr<grpc::ServerCredentials> shared_credentials_;
+  // Likewise. Null: gRPC's own health service answers.
+  std::unique_ptr<GrpcDoorkeeper> doorkeeper_;
   // SetServing comes from the ownership thread while another stops this.
   absl::Mutex mu_;
   std::unique_ptr<grpc::Server> server_ ABSL_GUARDED_BY(mu_);

@@ -17,6 +17,7 @@ inline constexpr std::int32_t kChunkTablesMax = 4096;
 inline constexpr std::int32_t kChunkLossesMax = 1000;
 inline constexpr std::int32_t kSeriesPerWriterMax = 10'000;
 inline constexpr std::int32_t kSeriesPerTrialMax = 200'000;
+// Writers that a trial may ever have: kWritersPerTrialMax, where the store asks for it (storage/ingest_store.h).
 inline constexpr std::int32_t kLabelsPerSeriesMax = 32;
 inline constexpr std::int32_t kLabelNameBytesMax = 128;
 inline constexpr std::int32_t kLabelValueBytesMax = 1024;

@@ -100,9 +100,12 @@ absl::StatusOr<HostPort> ParseHostPort(const std::string& text) {
   return parsed;
 }
 
+std::string HostText(const std::string& host) {
+  return absl::StrContains(host, ":") ? absl::StrCat("[", host, "]") : host;
+}
+
 std::string HostPortText(const std::string& host, int port) {
-  return absl::StrContains(host, ":") ? absl::StrCat("[", host, "]:", port)
-                                      : absl::StrCat(host, ":", port);
+  return absl::StrCat(HostText(host), ":", port);
 }
 
 bool IsLoopback(const std::string& host) {

@@ -8,15 +8,29 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/uuid.h"
 #include "server/listen_socket.h"
 
 namespace stepwell {
+namespace {
+
+// machine-id(5): the id itself is not for others, who are told of what is made of it for one purpose.
+std::string MachineMark(std::string_view machine_id) {
+  Sha256 sha;
+  sha.Feed("stepwell master\n");
+  sha.Feed(machine_id);
+  return absl::BytesToHexString(sha.Finish()).substr(0, 32);
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -76,7 +90,8 @@ std::string MasterIdOf(const std::string& host, int port, const std::string& mac
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
   const std::string id = machine.ok() ? std::string(absl::StripAsciiWhitespace(*machine)) : "";
-  return absl::StrCat(id.empty() ? name.data() : id, "@", HostPortText(host, port));
+  return absl::StrCat(id.empty() ? std::string(name.data()) : MachineMark(id), "@",
+                      HostPortText(host, port));
 }
 
 absl::StatusOr<std::string> DefaultDataDirectory(const HomeFacts& facts) {

@@ -10,7 +10,7 @@ namespace stepwell {
 
 // Kept in DIRECTORY/master-id, made there at first. The directory exists.
 absl::StatusOr<std::string> MasterIdOf(const std::string& data_directory);
-// For a master without a directory: this machine (its host name where it has no id) and where it
+// For a master without a directory: this machine (a digest of its id, or its host name where it has none) and where it
 // listens.
 std::string MasterIdOf(const std::string& host, int port,
                        const std::string& machine_id_file = "/etc/machine-id");

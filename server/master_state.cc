@@ -27,6 +27,11 @@ std::string MasterState::Snapshot::reason() const {
   return "";
 }
 
+std::string MasterState::Snapshot::public_reason() const {
+  if (role == MasterRole::kStandby && database_error.empty()) return "standby";
+  return reason();
+}
+
 std::int64_t MasterState::Snapshot::disk_free_bytes() const {
   if (data_disk.total_bytes == 0) return wal_disk.free_bytes;
   if (wal_disk.total_bytes == 0) return data_disk.free_bytes;

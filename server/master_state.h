@@ -50,6 +50,8 @@ class MasterState {
     std::int64_t disk_free_bytes() const;
     // Why not, in words: "standby: master-a owns the database, renewed 1.2 s ago".
     std::string reason() const;
+    // The same for whoever asks, without a token: of a standby not who the owner is.
+    std::string public_reason() const;
     // owner, standby or recovering, as GetStatus says it.
     std::string role_name() const;
   };

@@ -61,17 +61,22 @@ void OwnershipLoop::Run() {
       Renew();
       next_renewal =
           SteadyTime::Now() + (epoch_ == 0 ? options_.standby_interval : options_.renew_interval);
-      // Not on a database that hangs: clients wait for their credit meanwhile.
-      if (epoch_ != 0 && parts_.recovery.state.Get().database_up) {
-        parts_.trial_keeper.Look(epoch_);
-      }
+      looks_at_trials_ = true;
     }
+    LookAtTrials();
     RefreshCredit();
     parts_.director.Look([this](TrialId trial_id, WriterNo writer_no) {
       return parts_.recovery.registry.SeenTime(trial_id, writer_no);
     });
     parts_.on_change();
   } while (Sleep(kTick));
+}
+
+// Between two renewals as much as there is time for: TrialKeeper has the invariant.
+void OwnershipLoop::LookAtTrials() {
+  // Not on a database that hangs: clients wait for their credit meanwhile.
+  if (!looks_at_trials_ || epoch_ == 0 || !parts_.recovery.state.Get().database_up) return;
+  looks_at_trials_ = !parts_.trial_keeper.Look(epoch_);
 }
 
 void OwnershipLoop::Renew() {

@@ -1,6 +1,7 @@
 // OwnershipLoop: one master owns a database. Takes the ownership or stands by, renews it every 2 s,
-// and lets go of everything when it is lost: streams end, heads are forgotten. Threads "ownership"
-// and, after a take-over, "replay".
+// and lets go of everything when it is lost: streams end, heads are forgotten. What else the thread does
+// between two renewals is cut into pieces that take a fraction of the lease (trial_keeper.h): nobody's
+// writers keep it from renewing. Threads "ownership" and, after a take-over, "replay".
 #pragma once
 
 #include <functional>
@@ -50,6 +51,7 @@ class OwnershipLoop {
  private:
   void Run();
   void Renew();
+  void LookAtTrials();
   void TellOfToken(const std::string& owner_before);
   void Own(std::int64_t epoch);
   void Lose(absl::string_view why);
@@ -63,11 +65,12 @@ class OwnershipLoop {
 
   const Options options_;
   const Parts parts_;
-  std::int64_t epoch_ = 0;       // confined to the thread, then to Stop
-  std::int64_t last_epoch_ = 0;  // the newest that was ours; confined to the thread
-  bool is_token_told_ = false;   // of TellOfToken; confined to the thread
-  bool credit_flows_ = false;    // confined to the thread
-  SteadyTime next_stop_;         // confined to the thread
+  std::int64_t epoch_ = 0;        // confined to the thread, then to Stop
+  std::int64_t last_epoch_ = 0;   // the newest that was ours; confined to the thread
+  bool is_token_told_ = false;    // of TellOfToken; confined to the thread
+  bool looks_at_trials_ = false;  // some have not had their turn; confined to the thread
+  bool credit_flows_ = false;     // confined to the thread
+  SteadyTime next_stop_;          // confined to the thread
   mutable absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   Worker worker_;

@@ -117,12 +117,9 @@ absl::StatusOr<Caller> RateLimits::JudgeToken(std::string_view address,
 void RateLimits::LogRefusal(std::string_view address, const absl::Status& why, SteadyTime now) {
   const auto left_out = refused_log_.MaySay(now);
   if (!left_out) return;
-  const bool is_known = !address.empty() && !IsConnectionPlace(address);
-  log::Warning("token_refused",
-               {{"address", is_known ? absl::string_view(address.data(), address.size())
-                                     : absl::string_view("of gRPC, not known here")},
-                {"why", why.message()},
-                {"others_since", *left_out}});
+  log::Warning("token_refused", {{"address", absl::string_view(address.data(), address.size())},
+                                 {"why", why.message()},
+                                 {"others_since", *left_out}});
 }
 
 bool RateLimits::MayConnect(std::string_view address) {

@@ -16,9 +16,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "base/sparing_log.h"
 #include "server/caller.h"
 #include "server/rate_table.h"
-#include "server/sparing_log.h"
 #include "server/wrong_tokens.h"
 
 namespace stepwell {
@@ -70,8 +70,7 @@ class RateLimits {
   // Of a stream that was not read for so long.
   void NoteSlowed(RateKind kind, absl::Duration by);
 
-  // As WrongTokens::Judge; `address` as AddressKey, or the name of a connection (ConnectionPlace). What is refused stands in
-  // the log, where it came from and why, one line a second.
+  // As WrongTokens::Judge; `address` as AddressKey. What is refused stands in the log, where it came from and why, one line a second.
   absl::StatusOr<Caller> JudgeToken(std::string_view address, absl::StatusOr<Caller> found);
   // Whether one more connection of gRPC may begin: of an address that makes more than any client does, each to show wrong
   // tokens on, none.

@@ -2,8 +2,10 @@
 
 #include <malloc.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,13 +16,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/grpc_log.h"
 #include "base/log.h"
 #include "base/process_secrets.h"
 #include "base/shell_word.h"
 #include "base/status_macros.h"
+#include "base/tls/certificate_names.h"
 #include "base/tls/tls_files.h"
 #include "nlohmann/json.hpp"
 #include "server/database_start.h"
@@ -140,8 +145,23 @@ std::string TlsExports(const ServeOptions& options) {
   return text;
 }
 
+// Of a master that listens on all addresses: nobody calls one by that, and no certificate has it.
+std::string CalledBy(const std::string& address, const ServeOptions& options) {
+  const auto listens = ParseHostPort(address);
+  if (!listens.ok() || (listens->host != "0.0.0.0" && listens->host != "::")) return address;
+  if (options.tls_cert.empty()) return HostPortText("127.0.0.1", listens->port);
+  const std::vector<std::string> names = ServerNames(ReadWholeFile(options.tls_cert).value_or(""));
+  const auto is_of_others = [](const std::string& name) {
+    return name != "localhost" && name != "::1" && !absl::StartsWith(name, "127.");
+  };
+  const auto found = std::find_if(names.begin(), names.end(), is_of_others);
+  return HostPortText(found == names.end() ? "localhost" : *found, listens->port);
+}
+
 void PrintFirstScreen(const ServerAddresses& at, const ServeOptions& options) {
   const bool has_tls = !options.tls_cert.empty();
+  const std::string grpc = CalledBy(at.grpc, options);
+  const std::string http = CalledBy(at.http, options);
   std::printf(
       "Stepwell %s is ready.\n"
       "  gRPC      %s\n"
@@ -164,10 +184,10 @@ void PrintFirstScreen(const ServerAddresses& at, const ServeOptions& options) {
       "      the same in SQL (docs/schema.md); what is new is there within some ten seconds\n"
       "\n"
       "Stop with Ctrl-C.\n",
-      STEPWELL_VERSION, at.grpc.c_str(), has_tls ? "https" : "http", at.http.c_str(),
+      STEPWELL_VERSION, at.grpc.c_str(), has_tls ? "https" : "http", http.c_str(),
       ShownUrl(at.database_url).c_str(), (has_tls ? TokenLine(options) : "").c_str(),
-      (has_tls ? TlsExports(options) : "").c_str(), at.grpc.c_str(), at.grpc.c_str(),
-      at.grpc.c_str(), ShownUrl(at.database_url).c_str());
+      (has_tls ? TlsExports(options) : "").c_str(), grpc.c_str(), grpc.c_str(), grpc.c_str(),
+      ShownUrl(at.database_url).c_str());
   std::fflush(stdout);
 }
 
@@ -245,8 +265,18 @@ int ApplyMigrations(const ServeOptions& options) {
   return 0;
 }
 
+// One for each connection, and a stranger's are among them: the usual soft limit of 1024 is two addresses' worth.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int Serve(ServeOptions options) {
   SetUpLog(options);
+  LogWhatGrpcSays();
+  RaiseDescriptorLimit();
   // The one that counts from here on, whether it was named or not; empty where nobody is asked.
   const bool is_named = !options.token_file.empty();
   auto token_file = ChooseTokenFile(options, HomeOfProcess());

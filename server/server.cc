@@ -69,11 +69,11 @@ constexpr absl::Duration kOwnerKept = absl::Milliseconds(100);
 // Of calls over HTTP: they turn messages into JSON and back, which takes some 50 ms for 100,000 values.
 constexpr int kRpcThreads = 2;
 
-HttpResponse Ready(const MasterState::Snapshot& now) {
+HttpResponse Ready(const MasterState::Snapshot& now, bool strangers_ask) {
   const nlohmann::json answer{{"ready", now.accepting()},
                               {"role", now.role_name()},
                               {"epoch", now.epoch},
-                              {"reason", now.reason()}};
+                              {"reason", strangers_ask ? now.public_reason() : now.reason()}};
   HttpResponse response;
   response.status = now.accepting() ? 200 : 503;
   response.body = answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
@@ -81,14 +81,12 @@ HttpResponse Ready(const MasterState::Snapshot& now) {
 }
 
 GrpcServer::Options GrpcOptions(const ServeOptions& options, const HostPort& listen,
-                                std::shared_ptr<TlsReload> tls, std::shared_ptr<TokenGuard> tokens,
-                                std::shared_ptr<RateLimits> rates) {
+                                std::shared_ptr<TlsReload> tls, std::shared_ptr<RateLimits> rates) {
   GrpcServer::Options grpc;
   grpc.host = listen.host;
   grpc.port = listen.port;
   grpc.connections_per_address_max = static_cast<int>(options.connections_per_address_max);
   grpc.tls = std::move(tls);
-  grpc.tokens = std::move(tokens);
   grpc.rates = std::move(rates);
   return grpc;
 }
@@ -207,16 +205,16 @@ absl::Status Server::Parts::Listen() {
   rates = std::make_shared<RateLimits>(RateOptions(options), clock);
   STEPWELL_ASSIGN_OR_RETURN(grpc_listen, ParseHostPort(options.grpc_listen));
   STEPWELL_ASSIGN_OR_RETURN(http_listen, ParseHostPort(options.http_listen));
-  grpc.emplace(GrpcOptions(options, grpc_listen, tls, tokens, rates));
+  grpc.emplace(GrpcOptions(options, grpc_listen, tls, rates));
   STEPWELL_RETURN_IF_ERROR(Annotate(grpc->Bind(), "--grpc-listen"));
-  auto names = ParseHostNames(options.http_host);
+  auto names = ParseHostNames(options.http_host, tls == nullptr ? "" : tls->Current()->cert_pem);
   STEPWELL_RETURN_IF_ERROR(Annotate(names.status(), "--http-host"));
   http.emplace(HttpOptions(options, http_listen, *std::move(names), tls, tokens, rates));
   http->routes().Add("GET", "/livez", HttpDoor::kOpen, [](const HttpRequest&) {
     return HttpResponse{200, "application/json", "{\"alive\":true}\n"};
   });
   http->routes().Add("GET", "/readyz", HttpDoor::kOpen,
-                     [this](const HttpRequest&) { return Ready(state.Get()); });
+                     [this](const HttpRequest&) { return Ready(state.Get(), tokens != nullptr); });
   prometheus.emplace(
       rpc, [this](MetricFamilies& families) { AddMasterMetrics(Read(), families); },
       [this](const HttpRequest& request) { return ReadsAll(request); });

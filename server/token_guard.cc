@@ -1,17 +1,8 @@
 #include "server/token_guard.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 #include <utility>
 
-#include "absl/cleanup/cleanup.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -23,19 +14,6 @@ namespace stepwell {
 namespace {
 
 constexpr absl::Duration kLookEach = absl::Seconds(1);
-constexpr std::size_t kTokenBytesMin = 32;
-constexpr std::size_t kTokenBytesMax = 512;
-
-// errno, or 0.
-int WriteWhole(const std::string& path, const std::string& text) {
-  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (fd < 0) return errno;
-  const bool is_whole =
-      write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()) && fsync(fd) == 0;
-  const int error = errno;
-  close(fd);
-  return is_whole ? 0 : error;
-}
 
 constexpr absl::string_view kInside = "Inside_";
 // How long one that was fetched is remembered after its end, for a clock that is set back.
@@ -100,25 +78,6 @@ absl::flat_hash_map<std::string, Caller> HoldersOf(const std::vector<TokenRecord
   return holders;
 }
 
-// Under its name only when it is whole; of two that begin at once one wins. False: there is one.
-absl::StatusOr<bool> MakeFile(const std::string& path) {
-  if (access(path.c_str(), F_OK) == 0) return false;
-  const std::string draft = absl::StrCat(path, ".new-", getpid());
-  unlink(draft.c_str());  // of one that was killed, and had our number
-  const absl::Cleanup remover = [&draft] { unlink(draft.c_str()); };
-  if (const int error = WriteWhole(draft, MakeFileToken() + "\n"); error != 0) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        path, ": there is none, and none can be made: ", std::strerror(error),
-        "; allowed is a file in a directory that user id ", geteuid(), " may write to"));
-  }
-  if (link(draft.c_str(), path.c_str()) != 0) {
-    if (errno == EEXIST) return false;
-    return absl::ErrnoToStatus(errno, path);
-  }
-  log::Info("token_made", {{"file", path}});
-  return true;
-}
-
 // Whether it may be one that InsideAuthorization made: of no form that clients show.
 bool IsInsideAuthorization(std::string_view authorization) {
   return absl::StartsWith({authorization.data(), authorization.size()}, kInside);
@@ -131,38 +90,14 @@ TokenGuard::TokenGuard(std::string path, const Clock& clock)
 
 absl::StatusOr<std::shared_ptr<TokenGuard>> TokenGuard::Open(const std::string& path,
                                                              const Clock& clock) {
-  STEPWELL_ASSIGN_OR_RETURN(const bool has_made_file, MakeFile(path));
+  STEPWELL_ASSIGN_OR_RETURN(const bool has_made_file, MakeTokenFile(path));
   std::shared_ptr<TokenGuard> guard(new TokenGuard(path, clock));
   guard->has_made_file_ = has_made_file;
+  STEPWELL_ASSIGN_OR_RETURN(StoredToken stored, ReadTokenFile(path));
   const absl::MutexLock lock(&guard->mu_);
-  STEPWELL_ASSIGN_OR_RETURN(Stored stored, guard->Read());
   guard->Take(std::move(stored));
   guard->looked_ = clock.Monotonic();
   return guard;
-}
-
-absl::StatusOr<TokenGuard::Stored> TokenGuard::Read() const {
-  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return absl::ErrnoToStatus(errno, path_);
-  const absl::Cleanup closer = [fd] { close(fd); };
-  struct stat found {};
-  if (fstat(fd, &found) != 0) return absl::ErrnoToStatus(errno, path_);
-  if (!S_ISREG(found.st_mode) || (found.st_mode & 0077) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path_, ": others than its owner may read it; mode 0600 is expected"));
-  }
-  std::array<char, kTokenBytesMax + 2> text{};
-  const ssize_t count = read(fd, text.data(), text.size());
-  if (count < 0) return absl::ErrnoToStatus(errno, path_);
-  const absl::string_view token =
-      absl::StripAsciiWhitespace(absl::string_view(text.data(), static_cast<std::size_t>(count)));
-  if (token.size() < kTokenBytesMin || token.size() > kTokenBytesMax) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        path_, ": a token of ", kTokenBytesMin, " to ", kTokenBytesMax, " bytes is expected"));
-  }
-  return Stored{TokenDigest({token.data(), token.size()}),
-                absl::StrCat(found.st_ino, " ", found.st_size, " ", found.st_mtim.tv_sec, ".",
-                             found.st_mtim.tv_nsec)};
 }
 
 absl::StatusOr<Caller> TokenGuard::Identify(std::string_view authorization) {
@@ -255,8 +190,8 @@ absl::StatusOr<Caller> TokenGuard::IdentifyToken(const std::string& token) {
   const std::optional<TokenParts> parts = SplitToken(token);
   const std::string whole = TokenDigest(token);
   const std::string secret = parts ? TokenDigest(parts->secret) : "";
-  const absl::MutexLock lock(&mu_);
   LookAgain();
+  const absl::MutexLock lock(&mu_);
   if (token.empty()) return absl::UnauthenticatedError(kNoToken);
   if (admin_ != nullptr && IsSameDigest(whole, admin_->digest)) return admin_;
   // The one in the file is in no form that tells its id.
@@ -274,7 +209,7 @@ absl::StatusOr<Caller> TokenGuard::IdentifyToken(const std::string& token) {
   return Use(found->second);
 }
 
-void TokenGuard::Take(Stored stored) {
+void TokenGuard::Take(StoredToken stored) {
   if (admin_ == nullptr || !IsSameDigest(admin_->digest, stored.digest)) {
     if (admin_ != nullptr) {
       End(*admin_);
@@ -296,17 +231,34 @@ void TokenGuard::End(TokenHolder& holder) {
   if (!holder.has_ended.exchange(true)) ++ended_count_;
 }
 
-void TokenGuard::LookAgain() {
-  if (clock_.Monotonic() - looked_ < kLookEach) return;
+bool TokenGuard::BeginLook() {
+  const absl::MutexLock lock(&mu_);
+  if (is_looking_ || clock_.Monotonic() - looked_ < kLookEach) return false;
   looked_ = clock_.Monotonic();
-  absl::StatusOr<Stored> read = Read();
-  if (read.ok()) {
-    if (read->stamp != stored_.stamp) log::Info("token_taken", {{"file", path_}});
-    Take(*std::move(read));
-    return;
+  is_looking_ = true;
+  return true;
+}
+
+void TokenGuard::LookAgain() {
+  if (!BeginLook()) return;
+  absl::StatusOr<StoredToken> read = ReadTokenFile(path_);
+  const absl::MutexLock lock(&mu_);
+  is_looking_ = false;
+  const bool is_known = !absl::IsUnavailable(read.status());
+  if (!is_known && !is_unread_) {
+    log::Error("token_file_not_read",
+               {{"why", read.status().message()}, {"then", "what was known of it goes on"}});
   }
-  // Who takes the file away, or spoils it, means it: nobody has the token of before any more.
-  if (!is_gone_) log::Error("token_gone", {{"why", read.status().message()}});
+  is_unread_ = !is_known;
+  if (!is_known) return;
+  if (!read.ok()) return NoteGone(read.status());
+  if (read->stamp != stored_.stamp) log::Info("token_taken", {{"file", path_}});
+  Take(*std::move(read));
+}
+
+// Who takes the file away, or spoils it, means it: nobody has the token of before any more.
+void TokenGuard::NoteGone(const absl::Status& why) {
+  if (!is_gone_) log::Error("token_gone", {{"why", why.message()}});
   is_gone_ = true;
   stored_ = {};
   if (admin_ != nullptr) {
@@ -421,8 +373,8 @@ void TokenGuard::Confirm(absl::Duration asked) {
 }
 
 void TokenGuard::LookAround() {
-  const absl::MutexLock lock(&mu_);
   LookAgain();
+  const absl::MutexLock lock(&mu_);
   const std::int64_t now_us = absl::ToUnixMicros(clock_.Now());
   // Forgotten as over, and alive by the clock of now.
   if (now_us < forgotten_us_) {

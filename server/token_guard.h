@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "server/caller.h"
 #include "server/ended_tokens.h"
+#include "server/token_file.h"
 
 namespace stepwell {
 
@@ -87,10 +88,6 @@ class TokenGuard {
   std::vector<std::pair<std::string, std::int64_t>> TakeUsed() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  struct Stored {
-    std::string digest;
-    std::string stamp;  // of the file that it was read from
-  };
   struct Revoked {
     std::string id;
     std::string family;     // empty: has none, or is not known yet
@@ -101,10 +98,13 @@ class TokenGuard {
   using Holders = absl::flat_hash_map<std::string, Caller>;  // by id
 
   TokenGuard(std::string path, const Clock& clock);
-  absl::StatusOr<Stored> Read() const;
   void LookAtConnections(std::int64_t now_us) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void LookAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Take(Stored stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Reads the file where that is due and nobody is at it: without the lock, for a disk may keep it waiting, and others
+  // go on with what is known.
+  void LookAgain() ABSL_LOCKS_EXCLUDED(mu_);
+  bool BeginLook() ABSL_LOCKS_EXCLUDED(mu_);
+  void Take(StoredToken stored) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void NoteGone(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void End(TokenHolder& holder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Of one that was fetched; of others always.
   bool MakerLives(const TokenHolder& holder, std::int64_t now_us) const
@@ -124,13 +124,15 @@ class TokenGuard {
   const std::string inside_;  // "Inside_<secret>_"
   bool has_made_file_ = false;
   mutable absl::Mutex mu_;
-  Stored stored_ ABSL_GUARDED_BY(mu_);
+  StoredToken stored_ ABSL_GUARDED_BY(mu_);
   Caller admin_ ABSL_GUARDED_BY(mu_);             // null: the file is gone
   std::string admin_maker_ ABSL_GUARDED_BY(mu_);  // TokenRecord::made_by of what that one makes
   std::int64_t admin_since_us_ ABSL_GUARDED_BY(mu_) = 0;
   bool is_other_told_ ABSL_GUARDED_BY(mu_) = false;  // of LookAtMakers
   EndedTokens ended_ ABSL_GUARDED_BY(mu_);
-  bool is_gone_ ABSL_GUARDED_BY(mu_) = false;                               // which was told
+  bool is_gone_ ABSL_GUARDED_BY(mu_) = false;    // which was told
+  bool is_unread_ ABSL_GUARDED_BY(mu_) = false;  // likewise
+  bool is_looking_ ABSL_GUARDED_BY(mu_) = false;
   absl::Duration looked_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();  // Clock::Monotonic
   Holders holders_ ABSL_GUARDED_BY(mu_);
   // Of connections, by whose they are and when their certificates end: as long as calls hold them.

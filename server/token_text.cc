@@ -1,15 +1,18 @@
 #include "server/token_text.h"
 
 #include <openssl/crypto.h>
+#include <sys/random.h>
+#include <sys/types.h>
 
 #include <algorithm>
-#include <random>
+#include <cerrno>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/check.h"
 #include "base/sha256.h"
 
 namespace stepwell {
@@ -17,16 +20,16 @@ namespace {
 
 constexpr std::size_t kSecretDigits = 64;
 
-// In digits of 16.
+// In digits of 16. Of the kernel, not of a generator that somebody seeds; and of no file: a process that has run out
+// of descriptors makes tokens all the same.
 std::string Chance(std::size_t byte_count) {
-  // getrandom(2) below, not a generator that somebody seeds.
-  std::random_device chance("/dev/urandom");
-  std::string bytes;
-  while (bytes.size() < byte_count) {
-    const unsigned word = chance();
-    bytes.append(reinterpret_cast<const char*>(&word), sizeof word);
+  std::string bytes(byte_count, '\0');
+  std::size_t filled = 0;
+  while (filled < byte_count) {
+    const ssize_t count = getrandom(bytes.data() + filled, byte_count - filled, 0);
+    STEPWELL_CHECK(count > 0 || errno == EINTR);
+    if (count > 0) filled += static_cast<std::size_t>(count);
   }
-  bytes.resize(byte_count);
   return absl::BytesToHexString(bytes);
 }
 

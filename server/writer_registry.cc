@@ -100,12 +100,21 @@ std::map<WriterNo, WriterSeen> WriterRegistry::Seen(TrialId trial_id) const {
   return seen;
 }
 
-absl::flat_hash_map<TrialId, WriterRegistry::Facts> WriterRegistry::TrialFacts() const {
-  absl::flat_hash_map<TrialId, Facts> facts;
+std::vector<TrialId> WriterRegistry::Trials() const {
+  std::vector<TrialId> trials;
   absl::MutexLock lock(&mu_);
-  for (const auto& [trial_id, writers] : trials_) {
-    for (const auto& [writer_no, known] : writers) facts[trial_id][writer_no] = known.fact;
-  }
+  trials.reserve(trials_.size());
+  for (const auto& [trial_id, writers] : trials_) trials.push_back(trial_id);
+  return trials;
+}
+
+std::vector<WriterFact> WriterRegistry::FactsOf(TrialId trial_id) const {
+  std::vector<WriterFact> facts;
+  absl::MutexLock lock(&mu_);
+  const auto trial = trials_.find(trial_id);
+  if (trial == trials_.end()) return facts;
+  facts.reserve(trial->second.size());
+  for (const auto& [writer_no, known] : trial->second) facts.push_back(known.fact);
   return facts;
 }
 

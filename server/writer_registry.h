@@ -1,6 +1,7 @@
 // WriterRegistry: which stream holds which writer open, and when each was last heard of. It fences
 // the older stream of a writer, ends all streams when ownership is lost, and says from memory what
-// WriterLiveness is asked. Thread-safe.
+// WriterLiveness is asked. Of a trial it keeps all writers until it has ended, kWritersPerTrialMax at most.
+// Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -61,9 +62,10 @@ class WriterRegistry final : public WriterLiveness {
   [[nodiscard]] std::map<WriterNo, WriterSeen> Seen(TrialId trial_id) const override
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What is known of the writers of each trial, for the trials' states.
-  using Facts = std::map<WriterNo, WriterFact>;
-  absl::flat_hash_map<TrialId, Facts> TrialFacts() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Those of which a writer is known, for their states.
+  std::vector<TrialId> Trials() const ABSL_LOCKS_EXCLUDED(mu_);
+  // What is known of the writers of one; none = the trial was forgotten, or dropped.
+  std::vector<WriterFact> FactsOf(TrialId trial_id) const ABSL_LOCKS_EXCLUDED(mu_);
   // Ended and stored: no longer of interest, until a writer of it opens again.
   void ForgetTrial(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
   // It is deleted: none of its writers comes again, also of those that never closed.

@@ -10,21 +10,11 @@ namespace {
 constexpr absl::Duration kMemory = absl::Hours(1);
 constexpr absl::Duration kSweepEach = absl::Seconds(1);
 constexpr std::size_t kRightMax = 20'000;
-// The name of a connection is its place in memory, which the next one may get: what was right on any is right on all, so
-// that nobody who works inherits what a guesser used up.
-constexpr char kConnection[] = "connection ";
 
 }  // namespace
 
-std::string ConnectionPlace(const void* connection) {
-  return absl::StrCat(kConnection, reinterpret_cast<std::uintptr_t>(connection));
-}
-
-bool IsConnectionPlace(std::string_view place) { return place.rfind(kConnection, 0) == 0; }
-
 bool WrongTokens::WasRight(std::string_view place, const std::string& payer, SteadyTime now,
                            bool is_late) {
-  if (IsConnectionPlace(place)) place = kConnection;
   const std::string key = absl::StrCat(absl::string_view(place.data(), place.size()), " ", payer);
   const absl::MutexLock lock(&mu_);
   const auto found = right_.find(key);
@@ -46,14 +36,13 @@ absl::StatusOr<Caller> WrongTokens::Judge(std::string_view place, absl::StatusOr
                                           SteadyTime now) {
   // Where the database does not say whether it lives nothing is learned of it.
   if (place.empty() || (!found.ok() && !absl::IsUnauthenticated(found.status()))) return found;
-  RateTable& table = IsConnectionPlace(place) ? connections_ : addresses_;
-  const absl::Duration wait = table.Wait(place, now);
+  const absl::Duration wait = addresses_.Wait(place, now);
   if (found.ok()) {
     if (*found == nullptr || WasRight(place, PayerOf(**found), now, wait > absl::ZeroDuration())) {
       return found;
     }
   } else if (wait == absl::ZeroDuration()) {
-    if (!IsEndedTokenRefusal(found.status())) table.Spend(place, 1, now);
+    if (!IsEndedTokenRefusal(found.status())) addresses_.Spend(place, 1, now);
     return found;
   }
   refused_.fetch_add(1, std::memory_order_relaxed);

@@ -1,8 +1,7 @@
-// WrongTokens: slows down who guesses tokens: each place (an address; of gRPC a connection) may show so many wrong ones, and
+// WrongTokens: slows down who guesses tokens: each address may show so many wrong ones, and
 // then hears kResourceExhausted for any, whether it would be right or not, until something is left again: told apart they
-// would be guesses. Nobody loses what he has: a token that was right at a place within the last hour goes on there; and who
-// shows one that was right and has ended guesses nothing. Addresses and connections have a table each, so that many of these
-// take nobody's place among those. Thread-safe; bounded.
+// would be guesses. Nobody loses what he has: a token that was right at an address within the last hour goes on there; and who
+// shows one that was right and has ended guesses nothing. Thread-safe; bounded.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(const Caller caller, wrong.Judge(address, guard.Identify(authorization)));
 #pragma once
@@ -22,17 +21,11 @@
 
 namespace stepwell {
 
-// The name of a connection of gRPC, by its place in memory: where it comes from is not known.
-std::string ConnectionPlace(const void* connection);
-bool IsConnectionPlace(std::string_view place);
-
 class WrongTokens {
  public:
   // Of one place. A minute's worth may come at once.
   explicit WrongTokens(double per_minute)
-      : addresses_({.per_second = per_minute / 60, .burst = per_minute}),
-        connections_(addresses_.rate()),
-        per_minute_(per_minute) {}
+      : addresses_({.per_second = per_minute / 60, .burst = per_minute}), per_minute_(per_minute) {}
 
   // `found` where it may be told. What counts is kUnauthenticated alone, of what never was a token (EndedTokenRefusal). An
   // empty place is never refused.
@@ -46,7 +39,6 @@ class WrongTokens {
       ABSL_LOCKS_EXCLUDED(mu_);
 
   RateTable addresses_;
-  RateTable connections_;
   const double per_minute_;
   std::atomic<std::uint64_t> refused_{0};
   absl::Mutex mu_;

@@ -28,6 +28,10 @@ struct TrialSelector {
   std::string external_id = {};
 };
 
+// So that nothing that looks at all writers of a trial takes longer than its callers wait: a reader lists as many
+// (kWritersReadMax), and the master keeps so many nodes of a trial in memory.
+inline constexpr std::int32_t kWritersPerTrialMax = 100'000;
+
 struct OpenWriterRequest {
   TrialSelector trial;
   Uuid writer;
@@ -42,6 +46,8 @@ struct OpenWriterRequest {
   std::string agent_version;
   std::uint64_t last_generation = 0;
   std::int64_t owner_epoch = 0;
+  // How many a trial may have that ever opened; one of them opens again all the same.
+  std::int32_t writers_max = kWritersPerTrialMax;
   // To which the caller may add: kPermissionDenied where this is none of them, also where it would be made. None by
   // default.
   TrialFilter trials = ProjectFilter(std::vector<std::string>());
@@ -132,6 +138,14 @@ struct WriterProgress {
   WriterState state{};
 };
 
+// What the end of a trial depends on, of all the writers that it ever had.
+struct TrialWriters {
+  // Those that are open: the first by their numbers, kOpenWritersTold of them at most.
+  std::vector<WriterNo> open = {};
+  bool any_died = false;
+};
+inline constexpr std::int32_t kOpenWritersTold = 1000;
+
 // What a master asks when it takes or renews the ownership.
 struct OwnerClaim {
   std::string master_id;
@@ -182,7 +196,8 @@ class IngestStore {
 
   // Idempotent; creates trial, attempt and writer as needed in one transaction, raises the
   // generation and, where it is lower, the trial's owner_epoch. kAborted when the request's epoch is
-  // not that of the masters row (checked where there is one) or below the trial's. Thread-safe.
+  // not that of the masters row (checked where there is one) or below the trial's. kResourceExhausted: a new one beyond
+  // `writers_max`. Thread-safe.
   [[nodiscard]] virtual absl::StatusOr<OpenedWriter> OpenWriter(
       const OpenWriterRequest& request) = 0;
   // Numbers for all of `definitions`, in order; unknown ones are created, up to 1000 in a
@@ -206,6 +221,9 @@ class IngestStore {
   [[nodiscard]] virtual absl::StatusOr<std::vector<WriterProgress>> ReadProgress(
       TrialId trial_id, absl::Span<const WriterNo> writers) = 0;
 
+  // One statement that holds no lock, and few rows however many writers there are. A COMMIT in doubt may be in it or
+  // not. Thread-safe.
+  [[nodiscard]] virtual absl::StatusOr<TrialWriters> ReadTrialWriters(TrialId trial_id) = 0;
   // Stores what the master derived: running, completed, failed, lost. kNotFound: there is no such trial, or
   // it is deleted. kAborted when the epoch is not that of the masters row (checked where there is one) or
   // below the trial's. Thread-safe.

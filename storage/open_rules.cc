@@ -64,6 +64,14 @@ absl::Status NotLetThrough(const TrialSelector& asked) {
       absl::StrCat(name, " is none of those to which the token may add"));
 }
 
+absl::Status CheckRoomForWriter(const OpenWriterRequest& request, TrialId trial_id,
+                                std::int32_t writer_count) {
+  if (writer_count < request.writers_max) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("trial ", Value(trial_id), " has had ", writer_count, " writers; allowed are ",
+                   request.writers_max, ": open one of them again, or record under another trial"));
+}
+
 bool JoinsNewestAttempt(const OpenWriterRequest& request) {
   return request.attempt_key.empty() && request.is_sampler;
 }

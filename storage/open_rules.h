@@ -28,6 +28,10 @@ absl::Status CheckOpenTrial(const TrialSelector& asked, TrialId trial_id, TrialS
 // kPermissionDenied, in the same words whether there is such a trial or not.
 absl::Status NotLetThrough(const TrialSelector& asked);
 
+// Whether a trial that `writer_count` writers ever opened may have one more: kResourceExhausted.
+absl::Status CheckRoomForWriter(const OpenWriterRequest& request, TrialId trial_id,
+                                std::int32_t writer_count);
+
 // The key under which the attempt is looked up; empty = the sampler's way, see JoinsNewestAttempt.
 std::string AttemptKeyOf(const OpenWriterRequest& request);
 // A sampler without a key joins the newest attempt, or makes attempt 1 with the key "".

@@ -229,6 +229,22 @@ absl::StatusOr<std::vector<WriterProgress>> PgIngestStore::ReadProgress(
   return rows;
 }
 
+absl::StatusOr<TrialWriters> PgIngestStore::ReadTrialWriters(TrialId trial_id) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, owner_shelf_.Borrow());
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult rows,
+      connection->Exec(sql::kReadTrialWriters, {Value(trial_id), std::int64_t{kOpenWritersTold}}));
+  TrialWriters writers;
+  for (int row = 0; row < rows.row_count(); ++row) {
+    if (rows.IsNull(row, 0)) {
+      writers.any_died = true;
+    } else {
+      writers.open.push_back(WriterNo{rows.Int32(row, 0)});
+    }
+  }
+  return writers;
+}
+
 absl::Status PgIngestStore::SetTrialState(TrialId trial_id, TrialState state,
                                           std::int64_t owner_epoch) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, owner_shelf_.Borrow());

@@ -88,9 +88,65 @@ LookedAt WhatIsLookedAt(const TrialPage& page, bool of_all) {
   return of_all ? LookedAt::kOfAll : LookedAt::kOfProjects;
 }
 
+// One way to look for a page.
+struct Search {
+  LookedAt looked_at;
+  bool of_all;
+  std::vector<std::string> projects;
+};
+
 bool IsOlder(const TrialRecord& trial, const TrialPage::After& other) {
   return std::tuple(trial.created_time_us, Value(trial.trial_id)) <
          std::tuple(other.created_time_us, other.trial_id);
+}
+
+absl::StatusOr<TrialList> ListBy(PgReadLink& link, const Search& search, const TrialPage& page) {
+  const std::vector<std::string>& projects = search.projects;
+  // Beyond every trial; the largest that timestamptz takes is years later.
+  TrialPage::After after{INT64_C(4'000'000'000'000'000), INT64_MAX};
+  if (page.after) after = *page.after;
+  const std::int16_t state = page.state ? static_cast<std::int16_t>(*page.state) : std::int16_t{0};
+  std::int64_t looks = page.looks_max;
+  if (search.looked_at == LookedAt::kOfProjects && !projects.empty()) {
+    looks = std::max(INT64_C(1), looks / static_cast<std::int64_t>(projects.size()));
+  }
+  std::vector<PgParam> listed = {
+      PgTimestamp{after.created_time_us}, after.trial_id, page.name_contains, state,
+      std::int64_t{page.limit},           looks};
+  std::vector<PgParam> last = {PgTimestamp{after.created_time_us}, after.trial_id, looks - 1};
+  SqlText list_sql = sql::kListTrials;
+  SqlText last_sql = sql::kLastLookedAt;
+  switch (search.looked_at) {
+    case LookedAt::kOfAll:
+      break;
+    case LookedAt::kOfState:
+      list_sql = sql::kListTrialsOfState;
+      listed.insert(listed.end(), {PgParam(search.of_all), PgParam(PgArray(projects))});
+      last_sql = sql::kLastLookedAtOfState;
+      last.push_back(state);
+      break;
+    case LookedAt::kOfProjects:
+      list_sql = sql::kListTrialsOfProjects;
+      listed.push_back(PgArray(projects));
+      last_sql = sql::kLastLookedAtOfProjects;
+      last.push_back(PgArray(projects));
+      break;
+  }
+  STEPWELL_ASSIGN_OR_RETURN(
+      const PgResult result,
+      link.RunOne(ReadQuery::kTrials, std::move(list_sql), std::move(listed), ReadPlan::kOnce));
+  TrialList list;
+  for (int row = 0; row < result.row_count(); ++row) list.trials.push_back(TrialAt(result, row));
+  // A page that is full was looked for no further than it goes, but in one of several projects.
+  const bool is_full = result.row_count() == page.limit;
+  if (is_full && (search.looked_at != LookedAt::kOfProjects || projects.size() == 1)) return list;
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult end, link.RunOne(ReadQuery::kTrials, std::move(last_sql),
+                                                            std::move(last), ReadPlan::kOnce));
+  if (end.row_count() == 0) return list;
+  const TrialPage::After looked_up_to{end.TimestampUs(0, 0), end.Int64(0, 1)};
+  while (!list.trials.empty() && IsOlder(list.trials.back(), looked_up_to)) list.trials.pop_back();
+  if (static_cast<std::int32_t>(list.trials.size()) < page.limit) list.looked_up_to = looked_up_to;
+  return list;
 }
 
 }  // namespace
@@ -139,55 +195,14 @@ absl::StatusOr<TrialRecord> PgReaderSnapshot::ReadTrial(TrialId trial_id) {
 }
 
 absl::StatusOr<TrialList> PgReaderSnapshot::ListTrials(const TrialPage& page) {
-  // Beyond every trial; the largest that timestamptz takes is years later.
-  TrialPage::After after{INT64_C(4'000'000'000'000'000), INT64_MAX};
-  if (page.after) after = *page.after;
-  const std::int16_t state = page.state ? static_cast<std::int16_t>(*page.state) : std::int16_t{0};
   const bool of_all = page.project.empty() && page.readable_projects.is_all();
-  const std::vector<std::string> projects = ListedProjects(page);
-  const LookedAt looked_at = WhatIsLookedAt(page, of_all);
-  std::int64_t looks = page.looks_max;
-  if (looked_at == LookedAt::kOfProjects && !projects.empty()) {
-    looks = std::max(INT64_C(1), looks / static_cast<std::int64_t>(projects.size()));
-  }
-  std::vector<PgParam> listed = {
-      PgTimestamp{after.created_time_us}, after.trial_id, page.name_contains, state,
-      std::int64_t{page.limit},           looks};
-  std::vector<PgParam> last = {PgTimestamp{after.created_time_us}, after.trial_id, looks - 1};
-  SqlText list_sql = sql::kListTrials;
-  SqlText last_sql = sql::kLastLookedAt;
-  switch (looked_at) {
-    case LookedAt::kOfAll:
-      break;
-    case LookedAt::kOfState:
-      list_sql = sql::kListTrialsOfState;
-      listed.insert(listed.end(), {PgParam(of_all), PgParam(PgArray(projects))});
-      last_sql = sql::kLastLookedAtOfState;
-      last.push_back(state);
-      break;
-    case LookedAt::kOfProjects:
-      list_sql = sql::kListTrialsOfProjects;
-      listed.push_back(PgArray(projects));
-      last_sql = sql::kLastLookedAtOfProjects;
-      last.push_back(PgArray(projects));
-      break;
-  }
-  STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult result,
-      link_.RunOne(ReadQuery::kTrials, std::move(list_sql), std::move(listed), ReadPlan::kOnce));
-  TrialList list;
-  for (int row = 0; row < result.row_count(); ++row) list.trials.push_back(TrialAt(result, row));
-  // A page that is full was looked for no further than it goes, but in one of several projects.
-  const bool is_full = result.row_count() == page.limit;
-  if (is_full && (looked_at != LookedAt::kOfProjects || projects.size() == 1)) return list;
-  STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult end,
-      link_.RunOne(ReadQuery::kTrials, std::move(last_sql), std::move(last), ReadPlan::kOnce));
-  if (end.row_count() == 0) return list;
-  const TrialPage::After looked_up_to{end.TimestampUs(0, 0), end.Int64(0, 1)};
-  while (!list.trials.empty() && IsOlder(list.trials.back(), looked_up_to)) list.trials.pop_back();
-  if (static_cast<std::int32_t>(list.trials.size()) < page.limit) list.looked_up_to = looked_up_to;
-  return list;
+  Search search{WhatIsLookedAt(page, of_all), of_all, ListedProjects(page)};
+  STEPWELL_ASSIGN_OR_RETURN(TrialList list, ListBy(link_, search, page));
+  // The last that was looked at of a state is of any project, and who lists some is told of no other: where more are in
+  // that state than may be looked at, which is rare, theirs alone are looked at.
+  if (search.looked_at != LookedAt::kOfState || of_all || !list.looked_up_to) return list;
+  search.looked_at = LookedAt::kOfProjects;
+  return ListBy(link_, search, page);
 }
 
 absl::StatusOr<std::vector<WriterRecord>> PgReaderSnapshot::ListWriters(TrialId trial_id) {

@@ -98,7 +98,8 @@ inline constexpr char kListTrialsOfProjects[] =
     "limit $5) t " STEPWELL_OF_TRIAL STEPWELL_NEWEST_FIRST;
 
 // The last that those look at, if there are so many; $3 one less than how many, $4 the state or the projects. Of
-// several projects the newest: behind it not all of them were looked at.
+// several projects the newest: behind it not all of them were looked at. Of a state it is of any project: it tells those
+// who list some projects that there are more, and is told to nobody but who lists all.
 inline constexpr char kLastLookedAt[] =
     "select created_time, trial_id " STEPWELL_AMONG_ALL "offset $3 limit 1";
 inline constexpr char kLastLookedAtOfState[] =

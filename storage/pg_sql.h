@@ -157,6 +157,14 @@ where u.state = 1 or u.committed_sequence > u.folded_sequence
    or u.trial_id in (select t.trial_id from stepwell.trials t where t.state in (1, 4))
 order by w.trial_id, w.writer_no)";
 
+// $2 of those that are open; a null behind them where one died. A range of the key each: whether one is open, its own
+// row tells, whatever progress says.
+inline constexpr char kReadTrialWriters[] = R"(
+(select writer_no from stepwell.writers where trial_id = $1 and state = 1
+ order by writer_no limit $2)
+union all
+(select null::integer from stepwell.writers where trial_id = $1 and state = 3 limit 1))";
+
 inline constexpr char kReadIncarnation[] = "select incarnation from stepwell.database";
 
 // --- trials, attempts, writers ---

@@ -141,6 +141,7 @@ class Opening {
   }
 
   absl::Status CreateWriter() {
+    STEPWELL_RETURN_IF_ERROR(CheckRoomForWriter(request_, trial_.trial_id, trial_.writer_count));
     STEPWELL_RETURN_IF_ERROR(FindAttempt());
     opened_.writer_no = WriterNo{++trial_.writer_count};
     STEPWELL_RETURN_IF_ERROR(

@@ -171,7 +171,9 @@ std::string PostgresCluster::Url(const std::string& database) const {
     const bool plain = absl::ascii_isalnum(c) || c == '/' || c == '-' || c == '_' || c == '.';
     host += plain ? std::string(1, c) : absl::StrFormat("%%%02X", static_cast<unsigned char>(c));
   }
-  return absl::StrCat("postgresql://", kPrivateRole, "@/", database, "?host=", host);
+  return absl::StrCat("postgresql://", kPrivateRole, "@/", database, "?host=", host,
+                      // psql of Debian, and PGPORT, would look for another one there.
+                      "&port=5432");
 }
 
 }  // namespace stepwell

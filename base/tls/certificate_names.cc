@@ -1,9 +1,12 @@
 #include "base/tls/certificate_names.h"
 
+#include <arpa/inet.h>
 #include <openssl/x509v3.h>
 
 #include <algorithm>
+#include <array>
 #include <ctime>
+#include <functional>
 #include <set>
 
 #include "absl/strings/ascii.h"
@@ -54,19 +57,31 @@ void Take(const std::string& name, std::set<std::string>& names) {
   if (auto checked = CheckCertificateName(name); checked.ok()) names.insert(*std::move(checked));
 }
 
-void TakeAlternatives(const X509* certificate, std::set<std::string>& names) {
+void ForEachAlternative(const X509* certificate,
+                        const std::function<void(const GENERAL_NAME&)>& take) {
   auto* found = static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
   if (found == nullptr) return;
   const int count = sk_GENERAL_NAME_num(found);
-  for (int at = 0; at < count && count <= kNamesMax; ++at) {
-    const GENERAL_NAME* name = sk_GENERAL_NAME_value(found, at);
-    if (name->type == GEN_DNS) Take(absl::StrCat("dns:", BytesOf(name->d.dNSName)), names);
-    if (name->type == GEN_URI) {
-      Take(absl::StrCat("uri:", BytesOf(name->d.uniformResourceIdentifier)), names);
-    }
-  }
+  for (int at = 0; at < count && count <= kNamesMax; ++at) take(*sk_GENERAL_NAME_value(found, at));
   GENERAL_NAMES_free(found);
+}
+
+void TakeAlternatives(const X509* certificate, std::set<std::string>& names) {
+  ForEachAlternative(certificate, [&names](const GENERAL_NAME& name) {
+    if (name.type == GEN_DNS) Take(absl::StrCat("dns:", BytesOf(name.d.dNSName)), names);
+    if (name.type == GEN_URI) {
+      Take(absl::StrCat("uri:", BytesOf(name.d.uniformResourceIdentifier)), names);
+    }
+  });
+}
+
+// "10.0.0.7", "2001:db8::7"; empty where it is neither.
+std::string AddressOf(const std::string& bytes) {
+  const int family = bytes.size() == 4 ? AF_INET : bytes.size() == 16 ? AF_INET6 : AF_UNSPEC;
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (family == AF_UNSPEC) return "";
+  return inet_ntop(family, bytes.data(), text.data(), text.size()) == nullptr ? "" : text.data();
 }
 
 void TakeCommonName(const X509* certificate, std::set<std::string>& names) {
@@ -126,6 +141,24 @@ std::vector<std::string> CertificateNames(std::string_view pem) {
   const OpensslOwned<X509> certificate(
       PEM_read_bio_X509(BioOf(pem).get(), nullptr, nullptr, nullptr));
   return NamesOf(certificate.get());
+}
+
+std::vector<std::string> ServerNames(std::string_view pem) {
+  const OpensslOwned<X509> certificate(
+      PEM_read_bio_X509(BioOf(pem).get(), nullptr, nullptr, nullptr));
+  std::vector<std::string> names;
+  const auto add = [&names](const std::string& name) {
+    const bool is_new = std::find(names.begin(), names.end(), name) == names.end();
+    if (!name.empty() && is_new) names.push_back(name);
+  };
+  if (certificate != nullptr) {
+    ForEachAlternative(certificate.get(), [&add](const GENERAL_NAME& name) {
+      if (name.type == GEN_DNS && IsDnsName(BytesOf(name.d.dNSName))) add(BytesOf(name.d.dNSName));
+      if (name.type == GEN_IPADD) add(AddressOf(BytesOf(name.d.iPAddress)));
+    });
+  }
+  ERR_clear_error();
+  return names;
 }
 
 std::int64_t CertificateEnd(std::string_view pem) {

@@ -25,6 +25,9 @@ absl::StatusOr<std::string> CheckCertificateName(const std::string& text_untrust
 // wildcard, a NUL, letters that are no ASCII in a DNS name) is no name, nor is a common name beside another;
 // a certificate with more than 64 alternative names has none.
 std::vector<std::string> CertificateNames(std::string_view pem);
+// What clients call a server by: the DNS names, as they are written, and addresses in numbers among the alternative names of
+// the first certificate of `pem`, each once, in their order. No wildcards; of more than 64 none.
+std::vector<std::string> ServerNames(std::string_view pem);
 // When the first certificate of `pem` ends, in microseconds since 1970; 1 where that cannot be read: it has ended.
 std::int64_t CertificateEnd(std::string_view pem);
 // Of the other side of a connection; 0 where it showed no certificate.

@@ -68,7 +68,10 @@ std::string OfMaster(long verdict, const std::string& host) {
       return "the master's certificate is not valid yet: is the clock of this machine right?";
     case X509_V_ERR_HOSTNAME_MISMATCH:
     case X509_V_ERR_IP_ADDRESS_MISMATCH:
-      return absl::StrCat("the master's certificate is for other names than '", host, "'");
+      return absl::StrCat("the master's certificate is for other names than '", host,
+                          "': call it by one of them, or have it made anew with this one "
+                          "('stepwell tls init DIR --renew --name ",
+                          host, "')");
     default:
       return absl::StrCat("the master's certificate is not signed by the CA of --tls-ca (",
                           X509_verify_cert_error_string(verdict), ")");

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/grpc_log.h"
 #include "base/process_secrets.h"
 #include "base/worker.h"
 #include "client/agent/agent.h"
@@ -94,6 +95,7 @@ int AgentMain(int argc, char** argv) {
   }
   // Users' tokens lie in its memory, whatever it was started with itself.
   if (parsed->options.system) KeepMemoryPrivateOfAllUsers();
+  LogWhatGrpcSays();
   agent::ReleaseStartPages();
   RaiseDescriptorLimit();
   StopSignals::Block();

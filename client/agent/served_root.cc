@@ -18,7 +18,8 @@ namespace stepwell::agent {
 namespace {
 
 constexpr absl::Duration kBoundInterval = absl::Seconds(5);
-constexpr absl::Duration kServeAgainInterval = absl::Seconds(10);  // a full disk, no descriptors
+constexpr absl::Duration kServeAgainInterval = absl::Seconds(10);   // a full disk, no descriptors
+constexpr std::int64_t kUserSegmentsMax = Spool::kSegmentCountMax;  // of all his writers
 constexpr std::size_t kSamplersMax = 32;  // each has a thread and a set of sensors
 // Where more wait than there are places: so often some of those that cannot be delivered change with
 // others, for which a master may have come.
@@ -69,6 +70,7 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
   spool_.sync_before_send = options_.sync_before_send;
   // What a person uploads is wanted however old it is.
   if (!options_.upload) spool_.unacked_age_max = options_.spool_age_max;
+  if (owner_) spool_.segments = std::make_shared<SegmentBudget>(kUserSegmentsMax);
   if (!owner_) {
     traces_ = std::make_unique<TraceSender>(
         format_directory_.get(), TraceSender::Options{.machine = face_.agent_id},
@@ -129,10 +131,6 @@ ServeContext ServedRoot::ContextFor(const std::string& server) {
             if (to == kOffline || is_as_it_is) return std::shared_ptr<TrialToken>();
             return tokens_.For(to, writer.project, writer.trial, writer.token);
           }};
-}
-
-TrialKey ServedRoot::KeyOf(const WriterIdentity& who) const {
-  return {links_.Resolve(who.server), who.project, who.trial};
 }
 
 void ServedRoot::VisitWriters() {

@@ -36,6 +36,10 @@ TrialTokens::Options ServedRoot::TokenOptions(std::function<void()> on_change) c
   return tokens;
 }
 
+TrialKey ServedRoot::KeyOf(const WriterIdentity& who) const {
+  return {links_.Resolve(who.server), who.project, who.trial};
+}
+
 // What a root says of itself, as of the last visit.
 
 bool ServedRoot::has_closing() const {

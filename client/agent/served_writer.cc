@@ -33,6 +33,8 @@ constexpr std::size_t kBehindBytesMax = 32;
 constexpr absl::Duration kDeliveryPatience = absl::Minutes(1);
 // Beside what is copied: a segment's start with its definitions.
 constexpr std::int64_t kSuccessorBytes = 64 << 10;
+// Of one writer, the living one among them: an outage retires it once, as a rule. Older ones only lack their Close.
+constexpr std::size_t kSpoolCountMax = 16;
 // Some ten milliseconds of a disk's time; far more than a writer seals meanwhile.
 constexpr std::size_t kMovedBytesPerVisit = 4 << 20;
 
@@ -70,7 +72,12 @@ absl::Status ServedWriter::OpenSpools() {
   gives_up_rings_ = faccessat(directory_.get(), kGivenUpFile, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListNames(spool_root_.get()));
   const std::vector<std::uint32_t> numbers = SpoolNumbers(names);
-  for (std::size_t i = 0; i + 1 < numbers.size(); ++i) {
+  if (numbers.size() > kSpoolCountMax) {
+    log::Warning("spools_left_out", {{"writer", identity_.writer.ToText()},
+                                     {"spools", numbers.size() - kSpoolCountMax}});
+  }
+  const std::size_t first = numbers.size() - std::min(numbers.size(), kSpoolCountMax);
+  for (std::size_t i = first; i + 1 < numbers.size(); ++i) {
     const std::string folder = absl::StrCat(numbers[i]);
     STEPWELL_ASSIGN_OR_RETURN(std::shared_ptr<Spool> spool, OpenSpool(folder, identity_.writer));
     retired_.push_back({Link(std::move(spool)), folder});

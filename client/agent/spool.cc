@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_format.h"
@@ -137,7 +138,7 @@ absl::Status Spool::StartSegment() {
     absl::MutexLock lock(&mu_);
     start.acked_sequence = acked_.sequence;
     head = EncodeRecord(RecordType::kSegmentStart, start.Encode());
-    for (const GapSpan& gap : gaps_) {
+    for (const auto& [first, gap] : gaps_) {
       if (gap.last_sequence > acked_.sequence) head += EncodeRecord(RecordType::kGap, gap.Encode());
     }
   }
@@ -148,6 +149,7 @@ absl::Status Spool::StartSegment() {
   const std::string name = SegmentName(segment->number);
   STEPWELL_ASSIGN_OR_RETURN(segment->file,
                             OpenAt(directory_.get(), name, O_RDWR | O_CREAT | O_EXCL | O_NOATIME));
+  segment->slot = SegmentSlot(options_.segments);
   ++segment_number_last_;
   if (absl::Status written = WriteAt(segment->file.get(), 0, head); !written.ok()) {
     unlinkat(directory_.get(), name.c_str(), 0);
@@ -295,7 +297,8 @@ absl::Status Spool::Free(const SegmentPtr& segment) {
     std::erase(segments_, segment);
     NoteFreedLocked(*segment);
     const std::uint64_t known = std::min(acked_.sequence, segment->last_sequence);
-    std::erase_if(gaps_, [known](const GapSpan& gap) { return gap.last_sequence <= known; });
+    std::erase_if(gaps_,
+                  [known](const auto& entry) { return entry.second.last_sequence <= known; });
   }
   if (unlinkat(directory_.get(), name.c_str(), 0) != 0 && errno != ENOENT) {
     return absl::ErrnoToStatus(errno, absl::StrCat("spool: unlink ", name));
@@ -329,24 +332,39 @@ SampleSpan Spool::SpanOfFreedLocked(std::uint64_t first, std::uint64_t last) con
 
 // Adjacent gaps of one cause become one, so that a long outage is one gap, not thousands.
 void Spool::AddGapLocked(GapSpan gap) {
-  if (!gaps_.empty() && gaps_.back().cause == gap.cause &&
-      gaps_.back().last_sequence + 1 == gap.first_sequence) {
-    gaps_.back().last_sequence = gap.last_sequence;
-    gaps_.back().span.Add(gap.span);
-    return;
-  }
-  for (const GapSpan& known : gaps_) {
-    if (gap.first_sequence >= known.first_sequence && gap.last_sequence <= known.last_sequence) {
+  if (!gaps_.empty()) {
+    GapSpan& newest = gaps_.rbegin()->second;
+    if (newest.cause == gap.cause && newest.last_sequence + 1 == gap.first_sequence) {
+      newest.last_sequence = gap.last_sequence;
+      newest.span.Add(gap.span);
       return;
     }
   }
-  std::erase_if(gaps_, [&](const GapSpan& known) {
-    return known.first_sequence >= gap.first_sequence && known.last_sequence <= gap.last_sequence;
-  });
-  const auto place = std::upper_bound(
-      gaps_.begin(), gaps_.end(), gap,
-      [](const GapSpan& a, const GapSpan& b) { return a.first_sequence < b.first_sequence; });
-  gaps_.insert(place, std::move(gap));
+  const auto behind = gaps_.upper_bound(gap.first_sequence);
+  if (behind != gaps_.begin()) {
+    const GapSpan& before = std::prev(behind)->second;
+    if (before.last_sequence >= gap.last_sequence) return;
+    // More than damage makes: what lies between two of them is given up with them, and told.
+    if (gaps_.size() >= kGapCountMax) {
+      gap.first_sequence = before.first_sequence;
+      gap.span.Add(before.span);
+    }
+  } else if (gaps_.size() >= kGapCountMax) {
+    gap.last_sequence = std::max(gap.last_sequence, behind->second.last_sequence);
+    gap.span.Add(behind->second.span);
+  }
+  auto within = gaps_.lower_bound(gap.first_sequence);
+  while (within != gaps_.end() && within->second.last_sequence <= gap.last_sequence) {
+    within = gaps_.erase(within);
+  }
+  gaps_.emplace(gap.first_sequence, std::move(gap));
+}
+
+const GapSpan* Spool::GapFromLocked(std::uint64_t sequence) const {
+  auto found = gaps_.upper_bound(sequence);
+  // Those before may reach as far: of them the one with the lowest first sequence is told.
+  while (found != gaps_.begin() && std::prev(found)->second.last_sequence >= sequence) --found;
+  return found == gaps_.end() ? nullptr : &found->second;
 }
 
 void Spool::SetAcked(AckedMark mark) {

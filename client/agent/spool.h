@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,10 +21,12 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "client/agent/file_descriptor.h"
+#include "client/agent/segment_budget.h"
 #include "client/agent/spool_record.h"
 #include "client/agent/spool_shares.h"
 
@@ -34,6 +37,16 @@ using SpoolItem = std::variant<Frame, GapSpan>;
 
 class Spool {
  public:
+  // What is taken over, whoever wrote it. Of segments, more than the bound has of the smallest that are filled, as a rule.
+  static constexpr std::size_t kSegmentCountMax = 4096;
+  // More than an agent makes (SeriesCatalog).
+  static constexpr std::size_t kDefinitionCountMax = 10'000;
+  static constexpr std::size_t kDefinitionsBytesMax = 16 << 20;
+  // Of what claims to be a record and is none: of all segments together, for each may be made of that.
+  static constexpr std::size_t kFalseBytesMax = 64 << 20;
+  // More than damage makes. Beyond, neighbours become one, with what lies between them.
+  static constexpr std::size_t kGapCountMax = 10'000;
+
   struct Options {
     Uuid writer;
     // All segments together. Past it the oldest whole segment goes, as a gap SPOOL_FULL. Until
@@ -52,6 +65,17 @@ class Spool {
     // Nothing is sent before it is on the disk: a power loss then never shows the master more than
     // the spool still has.
     bool sync_before_send = false;
+    // Of all spools of a user together; null = of this one alone, kSegmentCountMax.
+    std::shared_ptr<SegmentBudget> segments = nullptr;
+  };
+  // Of Open: its work, and what it left out of what it found, which was logged. Sequences of what was left out read
+  // as gaps.
+  struct Recovery {
+    // Checksums of records were computed of so many.
+    std::uint64_t checked_bytes = 0;
+    std::uint64_t segments_left_out = 0;
+    // Beyond their bounds; samples of theirs are refused by the master, which tells them as lost.
+    std::uint64_t definitions_left_out = 0;
   };
   struct Sealed {
     std::int64_t sealed_time_us = 0;
@@ -60,7 +84,8 @@ class Spool {
   };
 
   // Takes what earlier agents left in `directory`: cuts a torn tail, skips damaged records and segments
-  // of other writers. Where none names options.writer, the one that the first names replaces it.
+  // of other writers, and what no spool of ours holds. Where none names options.writer, the one that the first
+  // names replaces it.
   // `clock` outlives the spool.
   static absl::StatusOr<std::unique_ptr<Spool>> Open(FileDescriptor directory, Options options,
                                                      const Clock& clock);
@@ -105,11 +130,13 @@ class Spool {
   // As recovered or appended; of the appending thread.
   const std::vector<std::string>& definitions() const { return definitions_; }
   const Checkpoint& checkpoint() const { return checkpoint_; }
+  const Recovery& recovery() const { return recovery_; }
 
  private:
   struct Segment {
     std::uint32_t number = 0;
     FileDescriptor file;
+    SegmentSlot slot;
     // Of frames; last < first where it holds none.
     std::uint64_t first_sequence = 1;
     std::uint64_t last_sequence = 0;
@@ -144,14 +171,21 @@ class Spool {
         taken_at_(clock.Monotonic()) {}
 
   absl::Status Recover();
+  std::size_t SegmentCountMax() const;
   std::vector<std::uint32_t> OwnSegments(const std::vector<std::uint32_t>& numbers);
-  std::optional<SegmentStart> ReadStart(std::uint32_t number) const;
+  struct FoundSegment;
+  // Of one that cannot be opened, its number alone.
+  FoundSegment Look(std::uint32_t number) const;
+  void LeaveOutOldest(std::vector<FoundSegment>& own);
   absl::Status RecoverSegment(std::uint32_t number, bool is_last);
   bool TakeRecord(const RecordView& record, Segment& segment, std::uint64_t& next_sequence);
   void TakeSegmentStart(const SegmentStart& start, Segment& segment, std::uint64_t& next_sequence);
+  void TakeDefinition(std::string_view payload);
   bool TakeFrame(std::string_view payload, Segment& segment, std::uint64_t& next_sequence);
   void ReachSequence(std::uint64_t sequence, std::uint64_t& next_sequence);
   void AddGapLocked(GapSpan gap) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The gap that holds `sequence`, or the first behind it.
+  const GapSpan* GapFromLocked(std::uint64_t sequence) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   void NoteFreedLocked(const Segment& segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // As far as known; the count only where all of it is.
   SampleSpan SpanOfFreedLocked(std::uint64_t first, std::uint64_t last) const
@@ -190,6 +224,12 @@ class Spool {
 
   // Confined to the appending thread.
   std::vector<std::string> definitions_;
+  // Of definitions_, while they are recovered.
+  absl::flat_hash_set<std::string> known_definitions_;
+  std::size_t definition_bytes_ = 0;
+  // Of what claims to be a record and is none, in all segments that are recovered.
+  std::size_t false_bytes_left_ = kFalseBytesMax;
+  Recovery recovery_;
   Checkpoint checkpoint_;
   std::uint32_t segment_number_last_ = 0;
   SegmentPtr current_;
@@ -202,7 +242,8 @@ class Spool {
 
   mutable absl::Mutex mu_;
   std::vector<SegmentPtr> segments_ ABSL_GUARDED_BY(mu_);
-  std::vector<GapSpan> gaps_ ABSL_GUARDED_BY(mu_);
+  // By first sequence; none lies within another, so that their last sequences rise, too.
+  std::map<std::uint64_t, GapSpan> gaps_ ABSL_GUARDED_BY(mu_);
   // Frames within a gap SPOOL_FULL that may have been sent before they were given up: where the master
   // turns out to have them, they are no part of what is missing. Of this process's time.
   struct GivenUp {

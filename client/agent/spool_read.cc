@@ -51,18 +51,16 @@ absl::StatusOr<SpoolItem> Spool::Read(std::uint64_t sequence) {
       return absl::OutOfRangeError(absl::StrCat("spool: no sequence ", sequence));
     }
     std::uint64_t next_held = last_sequence_ + 1;
-    for (const GapSpan& gap : gaps_) {
-      if (sequence > gap.last_sequence) continue;
-      if (sequence >= gap.first_sequence) {
-        GapSpan rest = gap;
+    if (const GapSpan* gap = GapFromLocked(sequence)) {
+      if (sequence >= gap->first_sequence) {
+        GapSpan rest = *gap;
         rest.first_sequence = sequence;
         rest.span.sample_count -= std::min(
             rest.span.sample_count,
-            CountGivenUpLocked(gap.first_sequence, std::min(sequence - 1, acked_.sequence)));
+            CountGivenUpLocked(gap->first_sequence, std::min(sequence - 1, acked_.sequence)));
         return rest;
       }
-      next_held = std::min(next_held, gap.first_sequence);
-      break;
+      next_held = std::min(next_held, gap->first_sequence);
     }
     if (newest_ && newest_->frame.sequence == sequence) {
       cursor_ = newest_->next;
@@ -121,15 +119,14 @@ absl::StatusOr<SpoolItem> Spool::ReadAround(const Segment& segment, const Segmen
   STEPWELL_ASSIGN_OR_RETURN(const std::string bytes,
                             ReadAt(segment.file.get(), 0, static_cast<std::size_t>(view.bytes)));
   std::uint64_t next_held = view.last_sequence + 1;
-  for (std::size_t offset = FindRecord(bytes, 0); offset != std::string::npos;) {
-    const auto record = ParseRecord(bytes, offset);
+  RecordReader reader(bytes);
+  while (const auto record = reader.Next()) {
     Frame frame;
     if (record->type == RecordType::kFrame && Frame::Decode(record->payload, frame, nullptr) &&
         frame.sequence >= sequence) {
       if (frame.sequence == sequence) return frame;
       next_held = std::min(next_held, frame.sequence);
     }
-    offset = FindRecord(bytes, record->end);
   }
   GapSpan gap = Absent(sequence, next_held - 1, pb::GAP_CAUSE_SPOOL_CORRUPT,
                        "frames of the spool failed their checksum");
@@ -153,8 +150,8 @@ SampleSpan Spool::SpanOfUnacked(const Segment& segment, std::uint64_t acked) {
   const absl::StatusOr<std::string> bytes =
       ReadAt(segment.file.get(), 0, static_cast<std::size_t>(segment.bytes));
   if (!bytes.ok()) return span;
-  for (std::size_t offset = FindRecord(*bytes, 0); offset != std::string::npos;) {
-    const auto record = ParseRecord(*bytes, offset);
+  RecordReader reader(*bytes);
+  while (const auto record = reader.Next()) {
     Frame frame;
     if (record->type == RecordType::kFrame && Frame::Decode(record->payload, frame, nullptr) &&
         frame.sequence > acked) {
@@ -163,7 +160,6 @@ SampleSpan Spool::SpanOfUnacked(const Segment& segment, std::uint64_t acked) {
         may_be_sent.push_back({frame.sequence, frame.span.sample_count});
       }
     }
-    offset = FindRecord(*bytes, record->end);
   }
   absl::MutexLock lock(&mu_);
   std::erase_if(given_up_, [acked](const GivenUp& frame) { return frame.sequence <= acked; });

@@ -1,7 +1,6 @@
 #include "client/agent/spool_record.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/crc32c.h"
 #include "client/agent/byte_buffer.h"
@@ -11,11 +10,39 @@ namespace {
 
 // "SWRC": what a reader looks for behind a damaged record.
 constexpr std::uint32_t kRecordMagic = 0x43525753;
+constexpr std::string_view kRecordMagicText = "SWRC";
 
 std::uint32_t RecordCrc(std::uint32_t payload_bytes, std::uint8_t type, std::string_view payload) {
   std::uint32_t crc = ExtendCrc32c(0, &payload_bytes, sizeof(payload_bytes));
   crc = ExtendCrc32c(crc, &type, sizeof(type));
   return ExtendCrc32c(crc, payload.data(), payload.size());
+}
+
+// What a header claims, and the segment has room for.
+struct ClaimedRecord {
+  RecordView record;
+  std::uint32_t crc;
+};
+
+std::optional<ClaimedRecord> ReadClaim(std::string_view segment, std::size_t offset) {
+  if (offset > segment.size()) return std::nullopt;
+  ByteReader reader(segment.substr(offset));
+  if (reader.U32() != kRecordMagic) return std::nullopt;
+  const std::size_t payload_bytes = reader.U32();
+  const std::uint32_t crc = reader.U32();
+  const std::uint32_t type = reader.U32();
+  if (!reader.ok() || type > 0xff || payload_bytes > kRecordPayloadBytesMax) return std::nullopt;
+  const std::string_view payload = reader.Bytes(payload_bytes);
+  if (!reader.ok()) return std::nullopt;
+  return ClaimedRecord{
+      {static_cast<RecordType>(type), payload, offset, offset + kRecordHeaderBytes + payload_bytes},
+      crc};
+}
+
+bool IsWhole(const ClaimedRecord& claimed) {
+  const RecordView& record = claimed.record;
+  return RecordCrc(static_cast<std::uint32_t>(record.payload.size()),
+                   static_cast<std::uint8_t>(record.type), record.payload) == claimed.crc;
 }
 
 }  // namespace
@@ -41,30 +68,30 @@ std::optional<std::size_t> PayloadBytes(std::string_view header) {
 }
 
 std::optional<RecordView> ParseRecord(std::string_view segment, std::size_t offset) {
-  if (offset > segment.size()) return std::nullopt;
-  ByteReader reader(segment.substr(offset));
-  if (reader.U32() != kRecordMagic) return std::nullopt;
-  const std::uint32_t payload_bytes = reader.U32();
-  const std::uint32_t crc = reader.U32();
-  const std::uint32_t type = reader.U32();
-  const std::string_view payload = reader.Bytes(payload_bytes);
-  if (!reader.ok() || type > 0xff) return std::nullopt;
-  if (RecordCrc(payload_bytes, static_cast<std::uint8_t>(type), payload) != crc) {
-    return std::nullopt;
-  }
-  return RecordView{static_cast<RecordType>(type), payload,
-                    offset + kRecordHeaderBytes + payload_bytes};
+  const std::optional<ClaimedRecord> claimed = ReadClaim(segment, offset);
+  if (!claimed || !IsWhole(*claimed)) return std::nullopt;
+  return claimed->record;
 }
 
-std::size_t FindRecord(std::string_view segment, std::size_t offset) {
-  char magic[sizeof(kRecordMagic)];
-  std::memcpy(magic, &kRecordMagic, sizeof(magic));
-  const std::string_view wanted(magic, sizeof(magic));
-  for (std::size_t at = segment.find(wanted, offset); at != std::string_view::npos;
-       at = segment.find(wanted, at + 1)) {
-    if (ParseRecord(segment, at)) return at;
+std::optional<RecordView> RecordReader::Next() {
+  if (gave_up_) return std::nullopt;
+  for (std::size_t at = segment_.find(kRecordMagicText, offset_); at != std::string_view::npos;
+       at = segment_.find(kRecordMagicText, at + 1)) {
+    const std::optional<ClaimedRecord> claimed = ReadClaim(segment_, at);
+    if (!claimed) continue;
+    const std::size_t bytes = claimed->record.end - claimed->record.begin;
+    if (bytes > checked_bytes_max_ - checked_bytes_) {
+      gave_up_ = true;
+      return std::nullopt;
+    }
+    checked_bytes_ += bytes;
+    if (!IsWhole(*claimed)) continue;
+    whole_bytes_ += bytes;
+    offset_ = claimed->record.end;
+    return claimed->record;
   }
-  return std::string_view::npos;
+  offset_ = segment_.size();
+  return std::nullopt;
 }
 
 std::string SegmentStart::Encode() const {

@@ -2,9 +2,12 @@
 // format.
 //
 //   segment += EncodeRecord(RecordType::kFrame, frame.Encode());
-//   if (auto record = ParseRecord(segment, offset)) ...
+//   RecordReader reader(segment);
+//   while (auto record = reader.Next()) ...
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -39,7 +42,8 @@ inline constexpr std::uint64_t kSequenceMax = std::uint64_t{1} << 62;
 struct RecordView {
   RecordType type;
   std::string_view payload;
-  // Offset behind the record.
+  // Offsets of the record, and behind it.
+  std::size_t begin;
   std::size_t end;
 };
 
@@ -48,8 +52,37 @@ std::string EncodeRecord(RecordType type, std::string_view payload);
 std::optional<RecordView> ParseRecord(std::string_view segment, std::size_t offset);
 // Payload bytes that a header claims to follow; nothing where it is no header.
 std::optional<std::size_t> PayloadBytes(std::string_view header);
-// Offset of the first whole record at or after `offset`, or npos.
-std::size_t FindRecord(std::string_view segment, std::size_t offset);
+
+// Steps through the whole records of a segment, over what is none. Whoever wrote it may have put into each 16
+// bytes what claims megabytes behind it, and to look at each claim would take hours: where checksums were
+// computed of kCheckedTimesMax times the segment's size, or of so much that was none, the rest counts as damaged.
+// Keeps a view of the segment.
+class RecordReader {
+ public:
+  static constexpr std::size_t kCheckedTimesMax = 4;
+
+  explicit RecordReader(std::string_view segment, std::size_t false_bytes_max = SIZE_MAX)
+      : segment_(segment),
+        checked_bytes_max_(segment.size() +
+                           std::min(false_bytes_max, (kCheckedTimesMax - 1) * segment.size())) {}
+
+  // Nothing: there is none behind the last one, or it gave up.
+  std::optional<RecordView> Next();
+
+  // Checksums were computed of so many, and of so many of what was no record.
+  std::size_t checked_bytes() const { return checked_bytes_; }
+  std::size_t false_bytes() const { return checked_bytes_ - whole_bytes_; }
+  bool gave_up() const { return gave_up_; }
+
+ private:
+  std::string_view segment_;
+  // There is room for all whole ones in any case.
+  std::size_t checked_bytes_max_;
+  std::size_t offset_ = 0;
+  std::size_t checked_bytes_ = 0;
+  std::size_t whole_bytes_ = 0;
+  bool gave_up_ = false;
+};
 
 struct SegmentStart {
   Uuid writer;

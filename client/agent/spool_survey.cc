@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "client/agent/file_descriptor.h"
 #include "client/agent/refusal_note.h"
+#include "client/agent/spool.h"
 #include "client/agent/spool_numbers.h"
 #include "client/agent/spool_record.h"
 #include "client/agent/surveyed_rings.h"
@@ -89,11 +90,8 @@ void ReadSegment(int directory, const std::string& name, SpoolContent& content) 
   const absl::StatusOr<std::string> bytes = ReadSmallFileAt(directory, name, kSegmentBytesMax);
   // Freed since it was listed: all of it was acked.
   if (!bytes.ok()) return;
-  for (std::size_t offset = FindRecord(*bytes, 0); offset != std::string::npos;) {
-    const std::optional<RecordView> record = ParseRecord(*bytes, offset);
-    content.Take(*record);
-    offset = FindRecord(*bytes, record->end);
-  }
+  RecordReader reader(*bytes);
+  while (const auto record = reader.Next()) content.Take(*record);
 }
 
 // The folder of the highest number is the living spool; what lower ones held has moved there.
@@ -110,11 +108,14 @@ void SurveyFrames(int writer_directory, SurveyedWriter& writer, Checkpoint& chec
     if (!directory.ok()) continue;
     absl::StatusOr<std::vector<std::string>> names = ListNames(directory->get());
     if (!names.ok()) continue;
+    std::erase_if(*names, [](const std::string& name) { return !IsSegment(name); });
     std::sort(names->begin(), names->end());
-    for (const std::string& name : *names) {
-      if (!IsSegment(name)) continue;
-      writer.spool_bytes += BytesOf(directory->get(), name);
-      if (folder == absl::StrCat(living)) ReadSegment(directory->get(), name, content);
+    for (std::size_t i = 0; i < names->size(); ++i) {
+      writer.spool_bytes += BytesOf(directory->get(), (*names)[i]);
+      // An agent takes no more of them.
+      const bool is_read =
+          folder == absl::StrCat(living) && names->size() - i <= Spool::kSegmentCountMax;
+      if (is_read) ReadSegment(directory->get(), (*names)[i], content);
     }
   }
   checkpoint = std::move(content.checkpoint);

@@ -143,6 +143,21 @@ absl::StatusOr<TraceJob> TraceOutbox::Read(const std::string& name) const {
   return job;
 }
 
+absl::Status TraceOutbox::CheckFile(const std::string& path) const {
+  struct stat own {};
+  if (fstat(format_directory_, &own) != 0) return absl::ErrnoToStatus(errno, "the spool");
+  const absl::StatusOr<FileDescriptor> file = OpenAt(AT_FDCWD, path, O_RDONLY);
+  if (absl::IsInvalidArgument(file.status())) return file.status();
+  if (!file.ok()) return absl::NotFoundError(file.status().message());
+  struct stat found {};
+  if (fstat(file->get(), &found) != 0) return absl::ErrnoToStatus(errno, path);
+  if (!S_ISREG(found.st_mode)) return absl::InvalidArgumentError(path + " is no regular file");
+  // Where a file server takes root for nobody, what root wrote is nobody's.
+  if (found.st_uid == own.st_uid || (found.st_mode & S_IROTH) != 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, " belongs to user ", found.st_uid, ", and not all may read it"));
+}
+
 void TraceOutbox::Remove(const std::string& name) const {
   const absl::StatusOr<FileDescriptor> folder = Folder();
   if (folder.ok()) unlinkat(folder->get(), name.c_str(), 0);

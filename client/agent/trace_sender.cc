@@ -275,6 +275,7 @@ absl::StatusOr<v1::UploadTraceResponse> TraceSender::Upload(const std::string& s
                                                             Sending& sending) {
   const TraceJob& job = sending.job;
   if (!sending.prepared) {
+    STEPWELL_RETURN_IF_ERROR(sent_outbox_.CheckFile(job.path));
     STEPWELL_ASSIGN_OR_RETURN(
         sending.prepared,
         traces::PrepareTrace(job.path, {.rank = job.writer.rank,

@@ -159,15 +159,33 @@ std::string UploadText(const SpoolStatus& spool) {
 std::string TroubleText(const std::string& server, const Sums::OfMaster& of_master,
                         std::int64_t now_us) {
   const std::string master = server.empty() ? "The agent's master" : Printable(server);
-  constexpr char kStays[] = " What waits stays on the disk until it is.";
+  constexpr char kStays[] = " What waits stays on the disk until it does.";
   if (!of_master.unreachable.empty()) {
-    return absl::StrCat(master, " is not reached (", Printable(of_master.unreachable),
+    // It may be away, or answer and want another token.
+    return absl::StrCat(master, " takes nothing (", Printable(of_master.unreachable),
                         "): ", Plural(of_master.waiting, "writer"),
                         of_master.waiting == 1 ? " waits" : " wait", " for it.", kStays);
   }
   if (of_master.since_us == 0 || now_us - of_master.since_us <= kLateUs) return {};
   return absl::StrCat(master, " acked nothing for ", AgeText(of_master.since_us, now_us),
                       ": is the master up, and reached from here?", kStays);
+}
+
+// Of one that this agent was not started with.
+bool WantsToken(const SpooledWriter& writer) {
+  return absl::StartsWith(writer.refusal, "GRANT_MISSING") ||
+         absl::StrContains(writer.unreachable, "token");
+}
+
+std::string TokenText(const SpoolStatus& spool) {
+  const std::string stop =
+      spool.agent_pid == 0 ? "the agent has ended"
+                           : absl::StrCat("the agent was stopped ('kill ", spool.agent_pid, "')");
+  return absl::StrCat(
+      "A training brings its own token by 'stepwell run --trial-token'; what waits here is sent "
+      "with the "
+      "STEPWELL_TOKEN of ",
+      UploadText(spool), ", once ", stop, ".");
 }
 
 void AdviseServed(const SpoolStatus& spool, const Sums& sums, std::int64_t now_us,
@@ -244,6 +262,9 @@ std::vector<std::string> AdviceFor(const SpoolStatus& spool, std::int64_t now_us
     AdviseUnserved(spool, sums, advice);
   }
   if (sums.refused > 0) AdviseRefused(spool, advice);
+  if (std::any_of(spool.writers.begin(), spool.writers.end(), WantsToken)) {
+    advice.push_back(TokenText(spool));
+  }
   if (sums.events_in_memory > 0) {
     advice.push_back(absl::StrCat(Plural(sums.events_in_memory, "event"),
                                   " in shared memory: a restart of the machine loses them."));

@@ -41,7 +41,7 @@ constexpr std::size_t kTextBytesMax = 4096;
 constexpr char kKept[] = "STEPWELL_TOKEN goes to the program as it is";
 
 // What the asking process says: one of these, and a text.
-enum class Said : char { kToken = 'T', kNone = 'N', kRemark = 'R' };
+enum class Said : char { kToken = 'T', kNarrow = 'W', kNone = 'N', kRemark = 'R' };
 
 std::string NameOf(const v1::TrialRef& trial) {
   return trial.trial_id() != 0 ? absl::StrCat("id:", trial.trial_id())
@@ -71,9 +71,11 @@ std::string AskMaster(const RunTokenWish& wish) {
     response = master.FetchIngestToken(wish.request);
   }
   if (response.ok()) return Word(Said::kToken, response->text());
-  // A master that asks nobody for tokens, and a token that may do no more than the new one would.
   const auto reason = ReasonOf(response.status());
-  if (reason == "NO_TOKENS_ASKED" || reason == "TOKEN_IS_NARROW") return Word(Said::kNone, "");
+  // It may do no more than a new one would.
+  if (reason == "TOKEN_IS_NARROW") return Word(Said::kNarrow, "");
+  // A master that asks nobody for tokens.
+  if (reason == "NO_TOKENS_ASKED") return Word(Said::kNone, "");
   return Word(Said::kRemark, response.status().message());
 }
 
@@ -129,15 +131,20 @@ std::string AskBeside(const RunTokenWish& wish) {
   return said;
 }
 
+// As the program will find them.
+recorder::Environment EnvironmentThen(const recorder::ProgramSurroundings& around,
+                                      const RunVariables& variables) {
+  return [&around, &variables](const char* name) -> const char* {
+    const auto set = variables.find(name);
+    return set == variables.end() ? around.environment(name) : set->second.c_str();
+  };
+}
+
 }  // namespace
 
 std::optional<RunTokenWish> ReadRunTokenWish(const recorder::ProgramSurroundings& around,
                                              const RunVariables& variables, std::string& remark) {
-  // As the program will find them.
-  const recorder::Environment then = [&](const char* name) -> const char* {
-    const auto set = variables.find(name);
-    return set == variables.end() ? around.environment(name) : set->second.c_str();
-  };
+  const recorder::Environment then = EnvironmentThen(around, variables);
   const auto value = [&](const char* name) { return recorder::ReadVariable(then, name); };
   // Without TLS nobody shows it.
   if (value("STEPWELL_TOKEN").empty() || value("STEPWELL_TLS_CA").empty()) return std::nullopt;
@@ -180,6 +187,10 @@ RunToken FetchRunToken(const recorder::ProgramSurroundings& around, const RunVar
   switch (kind) {
     case Said::kToken:
       token.text = text;
+      token.trial = NameOf(wish->request.trial());
+      break;
+    case Said::kNarrow:
+      token.text = recorder::ReadVariable(EnvironmentThen(around, variables), "STEPWELL_TOKEN");
       token.trial = NameOf(wish->request.trial());
       break;
     case Said::kNone:

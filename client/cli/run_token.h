@@ -1,5 +1,5 @@
 // RunToken: the token that a training is given by `stepwell run --trial-token` in place of the one that its user has, which
-// may do more: a short-lived one to ingest its trial alone. The training's agent renews it. A training never waits for it
+// may do more: a short-lived one to ingest its trial alone, or that one, where it may do no more. The training's agent renews it. A training never waits for it
 // longer than a moment, nor does it fail for the want of it: what it has then is the token as it was.
 //
 //   const RunToken token = FetchRunToken(around, variables);

@@ -45,7 +45,7 @@ std::string ServedReason(const agent::SpoolSurvey& survey) {
       ") serves ", survey.root);
   if (!AnyKept(survey)) {
     return absl::StrCat(serves, " and sends what it holds; ", stop,
-                        " where another master is to have it");
+                        " where another master is to have it, or with another token");
   }
   return absl::StrCat(
       serves, " and sends ", AnySent(survey) ? "not all" : "none",

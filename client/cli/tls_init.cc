@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
 #include <iterator>
@@ -209,6 +210,11 @@ void Tell(const Wish& wish, absl::Time until, bool as_json, std::ostream& out) {
          "take.\n";
 }
 
+void AddName(const std::string& name, std::vector<std::string>& names) {
+  const bool is_new = std::find(names.begin(), names.end(), name) == names.end();
+  if (is_new && TlsAuthority::IsName(name)) names.push_back(name);
+}
+
 }  // namespace
 
 int RunTlsInit(const std::vector<std::string>& args, Streams streams) {
@@ -222,15 +228,13 @@ int RunTlsInit(const std::vector<std::string>& args, Streams streams) {
       "may be given again");
   options.Value("days", "N",
                 "how long the certificates last, 1 ... 3650 (398); the CA has ten years");
-  options.Flag("renew", "new certificates by the CA in DIR");
+  options.Flag("renew",
+               "new certificates by the CA in DIR; the master keeps the names that it has");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const absl::StatusOr<std::int64_t> days = options.Integer("days", kDaysDefault, 1, kDaysMax);
   if (!days.ok()) return options.UsageError(days.status(), streams);
   Wish wish{
       options.argument(), {"localhost", "127.0.0.1", "::1"}, *days * kDay, options.Has("renew")};
-  // A machine's own name may be anything; one that no certificate can have is left out.
-  const std::string machine = MachineName();
-  if (TlsAuthority::IsName(machine)) wish.names.push_back(machine);
   for (const std::string& name : options.Texts("name")) {
     if (!TlsAuthority::IsName(name)) {
       return options.UsageError(
@@ -238,7 +242,7 @@ int RunTlsInit(const std::vector<std::string>& args, Streams streams) {
               "--name is '", name, "'; allowed: a machine's name, or an address in numbers")),
           streams);
     }
-    wish.names.push_back(name);
+    AddName(name, wish.names);
   }
   for (const std::string& name : options.Texts("client")) {
     if (!IsClientName(name)) {
@@ -250,6 +254,14 @@ int RunTlsInit(const std::vector<std::string>& args, Streams streams) {
     wish.clients.push_back(name);
   }
   const absl::Time now = RealClock::Get().Now();
+  if (wish.renews) {
+    // Clients go on calling it by what they called it before.
+    for (const std::string& name : ServerNames(ReadAll(wish.directory + "/server.pem"))) {
+      AddName(name, wish.names);
+    }
+  }
+  // A machine's own name may be anything; one that no certificate can have is left out.
+  AddName(MachineName(), wish.names);
   if (IsForClientsAlone(wish)) wish.names.clear();
   const absl::Status made = Make(wish, now);
   if (!made.ok()) {

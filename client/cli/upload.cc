@@ -1,5 +1,8 @@
 // stepwell upload: sends what a spool directory still holds: of a trial that recorded offline, of a
 // machine whose agent died, of a copied directory. It is an agent that ends when all is acked.
+#include <fcntl.h>
+#include <grp.h>
+#include <pwd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,10 +17,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "client/agent/agent.h"
+#include "client/agent/file_descriptor.h"
 #include "client/agent/spool_survey.h"
 #include "client/cli/master_client.h"
 #include "client/cli/options.h"
@@ -51,19 +56,51 @@ void RaiseDescriptorLimit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// What is another user's, root handles with that user's rights: the directory's content is foreign.
-// Returns how the directory is named from then on.
+// That of the machine's list of users: the directory may have one which the owner is not in. Whom the list does not
+// have gets nobody's.
+gid_t GroupOf(uid_t owner) {
+  constexpr gid_t kNobodys = 65'534;
+  std::string room(16 << 10, '\0');
+  passwd user{};
+  passwd* known = nullptr;
+  getpwuid_r(owner, &user, room.data(), room.size(), &known);
+  return known == nullptr ? kNobodys : known->pw_gid;
+}
+
+// What is another user's, root handles with that user's rights, for good and without a group of root's own: the directory's
+// content is foreign, and names files to be read. Returns how the directory is named from then on. REQUIRES: one thread.
 absl::StatusOr<std::string> BecomeOwnerOf(const std::string& directory) {
+  if (geteuid() != 0) return directory;
+  const agent::FileDescriptor opened(
+      open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   struct stat found {};
   // What is not there is for the survey to tell.
-  if (lstat(directory.c_str(), &found) != 0) return directory;
-  if (geteuid() != 0 || found.st_uid == 0 || !S_ISDIR(found.st_mode)) return directory;
+  if (!opened.valid() || fstat(opened.get(), &found) != 0 || found.st_uid == 0) return directory;
+  const gid_t group = GroupOf(found.st_uid);
   // Its owner may be unable to pass through the directories above.
-  if (chdir(directory.c_str()) != 0) return absl::ErrnoToStatus(errno, directory);
-  if (setegid(found.st_gid) != 0 || seteuid(found.st_uid) != 0) {
+  if (fchdir(opened.get()) != 0) return absl::ErrnoToStatus(errno, directory);
+  if (setgroups(0, nullptr) != 0 || setresgid(group, group, group) != 0 ||
+      setresuid(found.st_uid, found.st_uid, found.st_uid) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("become uid ", found.st_uid));
   }
   return ".";
+}
+
+// It stands, so that certificates are not looked at again: root's may be unreadable to whom it became, and are no affair
+// of his.
+class StandingClock final : public Clock {
+ public:
+  absl::Time Now() const override { return absl::Now(); }
+  absl::Duration Monotonic() const override { return absl::ZeroDuration(); }
+};
+
+// As they are now.
+absl::StatusOr<std::shared_ptr<TlsReload>> OpenTls(const TlsFiles& files) {
+  static const StandingClock clock;
+  STEPWELL_ASSIGN_OR_RETURN(std::shared_ptr<TlsReload> tls,
+                            TlsReload::Open(files, TlsSide::kClient, clock));
+  (void)tls->Current();  // the one look
+  return tls;
 }
 
 bool AnythingToSend(const agent::SpoolSurvey& survey) {
@@ -230,12 +267,12 @@ int RunUpload(const std::vector<std::string>& args, Streams streams) {
   if (!patience.ok()) return options.UsageError(patience.status(), streams);
   Upload upload{options.argument(), options.master(), *patience};
   if (!upload.master.tls.empty()) {
-    auto opened = TlsReload::Open(upload.master.tls, TlsSide::kClient, RealClock::Get());
+    auto opened = OpenTls(upload.master.tls);
     if (!opened.ok()) return options.UsageError(opened.status(), streams);
     upload.tls = *std::move(opened);
   }
 
-  // Before anything in it is looked at.
+  // Before anything in it is looked at, and after all that is root's own to read.
   const absl::StatusOr<std::string> place = BecomeOwnerOf(upload.directory);
   if (!place.ok()) return Complain(std::string(place.status().message()), kExitFailed, streams);
   absl::StatusOr<agent::SpoolSurvey> before = agent::SurveySpool(*place);

@@ -10,13 +10,15 @@
 -- By a superuser, in the master's database, before the first start and again after each --migrate-only (a
 -- migration may bring tables); it may run any number of times:
 --
+--   createdb DATABASE
 --   psql -v ON_ERROR_STOP=1 -d DATABASE -f deploy/postgres/roles.sql
---   stepwell serve --migrate-only --database-url postgresql://stepwell_owner@HOST/DATABASE
+--   psql -d DATABASE -c "ALTER ROLE stepwell_owner PASSWORD 'OWNERS'" -c "ALTER ROLE stepwell_app PASSWORD 'APPS'"
+--   STEPWELL_DATABASE_URL=postgresql://stepwell_owner:OWNERS@HOST/DATABASE stepwell serve --migrate-only
 --   psql -v ON_ERROR_STOP=1 -d DATABASE -f deploy/postgres/roles.sql
---   stepwell serve --database-url postgresql://stepwell_app@HOST/DATABASE
+--   STEPWELL_DATABASE_URL=postgresql://stepwell_app:APPS@HOST/DATABASE stepwell serve
 --
--- Nobody logs in by these roles until they are given a way to: ALTER ROLE stepwell_app PASSWORD '...', or a line
--- in pg_hba.conf.
+-- Nobody logs in by these roles until they are given a way to: a password as above and, from another machine, a line
+-- in pg_hba.conf. docs/schema.md, "Roles", has that, and a login for readers.
 BEGIN;
 -- No function of a schema in which others may make some.
 SET LOCAL search_path = pg_catalog, pg_temp;

@@ -6,6 +6,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/tls/certificate_names.h"
+#include "server/listen_socket.h"
 #include "server/text_check.h"
 
 namespace stepwell {
@@ -28,8 +30,10 @@ bool IsName(absl::string_view name) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> ParseHostNames(std::string_view list_untrusted) {
+absl::StatusOr<std::vector<std::string>> ParseHostNames(std::string_view list_untrusted,
+                                                        std::string_view certificate_pem) {
   std::vector<std::string> names;
+  for (const std::string& name : ServerNames(certificate_pem)) names.push_back(HostText(name));
   for (const absl::string_view part :
        absl::StrSplit(absl::string_view(list_untrusted.data(), list_untrusted.size()), ',',
                       absl::SkipWhitespace())) {

@@ -35,11 +35,14 @@ std::shared_ptr<ssl::context> Make(const TlsMaterial& material) {
 std::shared_ptr<ssl::context> HttpTls::context() {
   std::shared_ptr<const TlsMaterial> current = reload_->Current();
   if (current == made_of_) return context_;
-  made_of_ = std::move(current);
   try {
-    context_ = Make(*made_of_);
+    context_ = Make(*current);
+    made_of_ = std::move(current);
   } catch (const std::exception& error) {
-    log::Error("certificates_not_taken", {{"port", "http"}, {"why", error.what()}});
+    if (current != told_of_) {
+      log::Error("certificates_not_taken", {{"port", "http"}, {"why", error.what()}});
+    }
+    told_of_ = std::move(current);
   }
   return context_;
 }

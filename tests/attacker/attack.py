@@ -21,6 +21,10 @@ from table import RESIDENT_GROWTH_MIB_MAX, ROOT, TABLE, Answers, code, told
 import strangers, users, floods  # noqa: E401, E402, F401, I001 isort: skip
 
 
+# A hundred times of what all of this takes where each line that a stranger causes is sparing.
+LOG_BYTES_MAX = 4 << 20
+
+
 def after(stand: Stand) -> list[str]:
     """What is not as it has to be."""
     wrong = []
@@ -48,6 +52,10 @@ def after(stand: Stand) -> list[str]:
         wrong.append("what a training put into its labels stands in the log, or was never there")
     if re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", log):
         wrong.append("the log has control characters")
+    if re.search(r"^\S+ info forged", log, re.MULTILINE):
+        wrong.append("the log has a line that a client made")
+    if len(log) > LOG_BYTES_MAX:
+        wrong.append(f"the log has {len(log)} bytes, allowed are {LOG_BYTES_MAX}")
     return wrong
 
 

@@ -88,7 +88,7 @@ def header_floods(stand: Stand) -> Answers:
     ]
 
 
-@attack("headers of HTTP/2: a megabyte of them, and blocks that never end", "closed or RESOURCE_EXHAUSTED or UNAUTHENTICATED or UNAVAILABLE", known="gRPC CVE-2023-33953, CVE-2023-1428")
+@attack("headers of HTTP/2: a megabyte of them, and blocks that never end", "closed or RESOURCE_EXHAUSTED or UNAUTHENTICATED or UNAVAILABLE", known="gRPC CVE-2023-33953")
 def h2_headers(stand: Stand) -> Answers:
     answers = [code(stand.connect().call("/x.Y/Z", [b""], more=[(f"x-{i}", "v" * 100) for i in range(100)])[0])]
     connection = stand.connect()

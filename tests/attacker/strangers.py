@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 
+import h2
 from contract import methods
 from stand import Stand
 from table import ROOT, VICTIM_JSON, Answers, attack, code, told
@@ -128,6 +129,50 @@ def grpc_without(stand: Stand) -> Answers:
     return [code(connection.call(path, [b""])[0]) for path in paths]
 
 
+FORGED = "2026-01-01T00:00:00.000000Z info forged by=attacker"
+
+
+@attack("headers that gRPC cannot read, or cannot write out again, and lines for the log in them", "UNAUTHENTICATED or INTERNAL or UNKNOWN or UNAVAILABLE or closed", known="gRPC CVE-2023-1428")
+def odd_headers(stand: Stand) -> Answers:
+    usual = [(":method", "POST"), (":scheme", "https"), (":path", "/stepwell.v1.QueryService/ListTrials"), (":authority", "localhost")]
+    usual += [("content-type", "application/grpc"), ("te", "trailers")]
+    evil = f"x\x1b[31m\n{FORGED}"
+    answers = []
+    for name, value in (
+        ("grpclb_client_stats", "x"), ("grpclb_client_stats", ""), ("te", evil), (":scheme", evil), (":method", evil), ("grpc-timeout", evil),
+        ("grpc-encoding", evil), ("content-type", evil), ("x-bin", "!" + evil), ("lb-token", evil), ("lb-cost-bin", "AAAA"),
+        ("grpc-previous-rpc-attempts", evil), ("grpc-retry-pushback-ms", evil), ("grpc-tags-bin", "!!"), ("user-agent", evil), ("", evil), ("A\0B", evil),
+    ):  # fmt: skip
+        fields = [each for each in usual if each[0] != name] + [(name, value)]
+        connection = stand.connect()
+        try:
+            connection.socket.settimeout(5)
+            block = b"".join(h2.header(*each) for each in sorted(fields, key=lambda each: not each[0].startswith(":")))
+            connection.send(h2.frame(h2.HEADERS, h2.END_HEADERS, 1, block) + h2.frame(h2.DATA, h2.END_STREAM, 1, h2.grpc_frame(b"")))
+            answers.append(code(connection.answer(1)[0]))
+        except OSError:
+            answers.append(code(-1))
+        if stand.master.poll() is not None:
+            return answers + [f"the master ended at {name!r}"]
+    return answers
+
+
+@attack("a log to fill: two thousand calls with a header of 8 KB that gRPC complains of", "UNKNOWN or closed")
+def noise(stand: Stand) -> Answers:
+    connection = stand.connect()
+    fields = [(":method", "POST"), (":scheme", "https"), (":path", "/x/y"), (":authority", "localhost"), ("content-type", "application/grpc"), ("te", "A" * 8000)]
+    block = b"".join(h2.header(*each) for each in fields)
+    answers = []
+    try:
+        for at in range(2000):
+            connection.send(h2.frame(h2.HEADERS, h2.END_HEADERS | h2.END_STREAM, 1 + 2 * at, block))
+            if at % 50 == 49:
+                answers.append(code(connection.answer(1 + 2 * at)[0]))
+    except OSError:
+        answers.append(code(-1))
+    return answers
+
+
 @attack("tokens guessed, cut, too long, in other forms, or several", "401")
 def wrong_tokens(stand: Stand) -> Answers:
     other = stand.reader[:-1] + ("0" if stand.reader[-1] != "0" else "1")
@@ -166,18 +211,17 @@ def guesses_elsewhere(stand: Stand) -> Answers:
     return [told(stand.get("/metrics", stand.admin, "127.0.1.3"))]
 
 
-@attack("more guesses than a connection of gRPC may make", "RESOURCE_EXHAUSTED")
+@attack("more guesses than an address may make in a minute, by gRPC", "RESOURCE_EXHAUSTED")
 def grpc_guesses(stand: Stand) -> Answers:
     found: Answers = []
-    for _ in range(5):  # as above
-        connection = stand.connect()
+    for attempt in range(5):  # as above
+        connection = stand.connect(f"127.0.1.{40 + attempt}")
         for i in range(300):
             found = [code(connection.call("/stepwell.v1.QueryService/ListTrials", [b""], f"stepwell_{i:012x}_{i:064x}")[0])]
             if found[0] == "RESOURCE_EXHAUSTED":
                 break
         found.append(code(connection.call("/stepwell.v1.QueryService/ListTrials", [b""], stand.reader)[0]))
         connection.close()
-        time.sleep(1.5)  # the next connection may get its place in memory, and what it has left
         if found[1] == "RESOURCE_EXHAUSTED":
             break
     return found

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from stand import VICTIM, Stand
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-GRPC_CODES = {0: "OK", 3: "INVALID_ARGUMENT", 5: "NOT_FOUND", 7: "PERMISSION_DENIED", 8: "RESOURCE_EXHAUSTED", 12: "UNIMPLEMENTED", 13: "INTERNAL"}
+GRPC_CODES = {0: "OK", 2: "UNKNOWN", 3: "INVALID_ARGUMENT", 5: "NOT_FOUND", 7: "PERMISSION_DENIED", 8: "RESOURCE_EXHAUSTED", 12: "UNIMPLEMENTED", 13: "INTERNAL"}
 GRPC_CODES |= {9: "FAILED_PRECONDITION", 14: "UNAVAILABLE", 15: "DATA_LOSS", -1: "closed", 16: "UNAUTHENTICATED"}
 HEAD = "Host: localhost\r\n"
 VICTIM_JSON = {"trial": {"project": VICTIM[0], "externalId": VICTIM[1]}}

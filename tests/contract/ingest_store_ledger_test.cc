@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <thread>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/contract/ingest_store_contract.h"
 
@@ -327,6 +330,54 @@ TEST_P(IngestStoreContract, SetsProfilingOfKnownTrialsAndForTheOwnerAlone) {
   EXPECT_EQ(store().SetProfiling(writer.trial_id, {}, owner->epoch + 1).status().code(),
             absl::StatusCode::kAborted);
   EXPECT_EQ(Open(request).profiling.revision, 0);
+}
+
+TEST_P(IngestStoreContract, TellsOfAllWritersWhatATrialsEndDependsOn) {
+  constexpr int kWriters = 300;
+  std::vector<OpenedWriter> writers;
+  for (int i = 0; i < kWriters; ++i) writers.push_back(Open(Request("t")));
+  Open(Request("another"));
+  const auto close = [&](int first, int last, WriterState state) {
+    std::vector<WriterAdvance> closes;
+    for (int i = first; i < last; ++i) {
+      closes.push_back(Advance(writers[static_cast<std::size_t>(i)], 1, 0));
+      closes.back().closing = state;
+      closes.back().payload.clear();
+    }
+    ASSERT_TRUE(Commit(std::move(closes)).ok());
+  };
+  const auto told = [&] { return *store().ReadTrialWriters(writers[0].trial_id); };
+  EXPECT_EQ(told().open.size(), static_cast<std::size_t>(kWriters));
+  EXPECT_FALSE(told().any_died);
+  close(2, kWriters, WriterState::kClosed);
+  EXPECT_EQ(told().open, (std::vector<WriterNo>{writers[0].writer_no, writers[1].writer_no}));
+  close(0, 1, WriterState::kDied);
+  EXPECT_EQ(told().open, std::vector<WriterNo>{writers[1].writer_no});
+  EXPECT_TRUE(told().any_died);
+  close(1, 2, WriterState::kClosed);
+  EXPECT_TRUE(told().open.empty());
+  EXPECT_TRUE(told().any_died);
+}
+
+TEST_P(IngestStoreContract, ATrialHasNoMoreWritersThanItMay) {
+  OpenWriterRequest first = Request("t");
+  first.writers_max = 2;
+  OpenWriterRequest second = Request("t");
+  second.writers_max = 2;
+  const OpenedWriter opened = Open(first);
+  Open(second);
+  OpenWriterRequest third = Request("t");
+  third.writers_max = 2;
+  third.attempt_key = "another start";
+  const absl::Status refused = store().OpenWriter(third).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(absl::StrContains(
+      refused.message(),
+      absl::StrCat("trial ", Value(opened.trial_id), " has had 2 writers; allowed are 2: ")))
+      << refused;
+  EXPECT_EQ(Open(first).generation, opened.generation + 1) << "one of them comes back";
+  third.trial.external_id = "another";
+  EXPECT_EQ(Open(third).writer_no, WriterNo{1});
 }
 
 TEST_P(IngestStoreContract, HasOneIncarnation) {

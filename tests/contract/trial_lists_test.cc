@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <tuple>
@@ -121,6 +122,44 @@ TEST_F(TrialListsTest, OfSeveralProjectsNoneIsPassedOver) {
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_THAT(IdsOf(*first), IsEmpty()) << "4 comes before both of the other project";
   EXPECT_THAT(AllIds(*snapshot, page), ElementsAre(4, 2, 1));
+}
+
+// Of those that run all projects' are looked at: the last one of a page, which its token names, was of anybody's.
+TEST_F(TrialListsTest, APageEndsAtNoTrialOfAProjectThatIsHidden) {
+  for (int trial = 1; trial <= 30; ++trial) writer_.AddTrial(trial, 1);
+  writer_.Run(
+      "insert into stepwell.projects (name) values ('hidden'), ('empty'); "
+      "update stepwell.trials set created_time = to_timestamp(trial_id), project_id = "
+      "(select project_id from stepwell.projects where name = case when trial_id % 5 = 0 then "
+      "'default' else 'hidden' end)");
+  const auto snapshot = Snapshot();
+  for (const char* project : {"default", "empty"}) {
+    for (const char* name : {"zzz", ""}) {
+      for (const int looks_max : {1, 4, 7, 20}) {
+        SCOPED_TRACE(absl::StrCat(project, " ", name, " ", looks_max));
+        TrialPage page{.readable_projects = std::vector<std::string>{project},
+                       .name_contains = name,
+                       .state = TrialState::kRunning,
+                       .looks_max = looks_max};
+        std::vector<std::int64_t> ids;
+        int pages = 0;
+        while (true) {
+          ASSERT_LT(++pages, 30);
+          const auto list = snapshot->ListTrials(page);
+          ASSERT_TRUE(list.ok()) << list.status();
+          const std::vector<std::int64_t> more = IdsOf(*list);
+          ids.insert(ids.end(), more.begin(), more.end());
+          page.after = NextOf(*list, page);
+          if (!page.after) break;
+          EXPECT_TRUE(*project == 'd' && page.after->trial_id % 5 == 0) << page.after->trial_id;
+        }
+        const bool has_some = *project == 'd' && *name == '\0';
+        EXPECT_THAT(ids, ::testing::ElementsAreArray(
+                             has_some ? std::vector<std::int64_t>{30, 25, 20, 15, 10, 5}
+                                      : std::vector<std::int64_t>()));
+      }
+    }
+  }
 }
 
 TEST_F(TrialListsTest, PagesOfAnySizeAndAnyLooksHaveAllThatMatchInOrder) {

@@ -58,11 +58,13 @@ TEST_F(RunTokenTest, ATrainingHasATokenOfItsTrialAloneInPlaceOfAWideOne) {
   EXPECT_THAT(said_, HasSubstr("no grant ingest:default/another"));
   EXPECT_THAT(Tokens({"--trial", "run", "--project", "speech"}, Made("write:speech")),
               Not(HasSubstr("none")));
-  // Who does not ask for one keeps what is there, and so does a token that may do no more.
+  // Who does not ask for one keeps what is there.
   EXPECT_EQ(TokensAsItIs({"--trial", "narrow"}, wide), Has(wide));
-  EXPECT_EQ(Tokens({"--trial", "narrow"}, text), Has(text));
-  const std::string created = Made("ingest:default/narrow");
-  EXPECT_EQ(Tokens({"--trial", "narrow"}, created), Has(created));
+  // One that may do no more is the trial's already.
+  for (const std::string& own : {text, Made("ingest:default/narrow")}) {
+    EXPECT_EQ(Tokens({"--trial", "narrow"}, own),
+              absl::StrCat("has ", own, " ", own, " default/narrow\n"));
+  }
   EXPECT_EQ(master_->CountInLog("token_fetched"), 2) << master_->LogTail();
 }
 
@@ -241,6 +243,20 @@ TEST_F(RunTrainingsTokenTest, TheirAgentRenewsThemAlsoOneOfAnotherTrial) {
       Run({"/usr/bin/grep", "-r", "-a", "-F", wide, scratch_ / "spool", scratch_ / "master.log"}),
       "exit 1")
       << said_;
+}
+
+// Each training has a token that somebody made for its trial; the agent was started with the first one's.
+TEST_F(RunTrainingsTokenTest, TheAgentThatIsThereTakesWhatAnAdminMadeForAnotherTrial) {
+  ChildProcess first;
+  ChildProcess second;
+  Train(first, "first", Made("ingest:default/first"), 400);
+  ASSERT_TRUE(Eventually([&] { return AgentsStarted() == 1; }, absl::Seconds(30)));
+  Train(second, "second", Made("ingest:default/second"), 200);
+  EXPECT_EQ(second.Wait(absl::Seconds(90)), "exit 0");
+  EXPECT_EQ(first.Wait(absl::Seconds(90)), "exit 0");
+  EXPECT_EQ(AgentsStarted(), 1);
+  ExpectWhole("first", 400);
+  ExpectWhole("second", 200);
 }
 
 // Long enough for an agent to begin anew while one lives.

@@ -61,13 +61,15 @@ class TokenTest : public SpineTest {
     if (!authorization.empty()) context.AddMetadata("authorization", authorization);
     grpc::CompletionQueue queue;
     const auto call = stub.PrepareCall(&context, method, &queue);
-    call->StartCall(nullptr);
-    grpc::Status status;
-    call->Finish(&status, nullptr);
     void* tag = nullptr;
     bool ok = false;
-    // The start and the end.
+    call->StartCall(nullptr);
     EXPECT_TRUE(queue.Next(&tag, &ok));
+    const grpc::Slice nothing("", 0);
+    call->WriteLast(grpc::ByteBuffer(&nothing, 1), grpc::WriteOptions(), nullptr);
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    grpc::Status status;
+    call->Finish(&status, nullptr);
     EXPECT_TRUE(queue.Next(&tag, &ok));
     return status;
   }

@@ -11,9 +11,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "stepwell/v1/query.pb.h"
-#include "stepwell/v1/trace.pb.h"
+#include "nlohmann/json.hpp"
+#include "tests/e2e/raw_call.h"
 #include "tests/e2e/token_stand.h"
+#include "tests/support/every_method.h"
 
 namespace stepwell::testing {
 namespace {
@@ -26,15 +27,8 @@ std::vector<std::string> Methods() {
   std::vector<std::string> methods = {
       "/grpc.health.v1.Health/Check", "/grpc.health.v1.Health/Watch",
       "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "/no.such.Service/Method"};
-  for (const auto* file :
-       {v1::Opened::descriptor()->file(), v1::FlushRequest::descriptor()->file(),
-        v1::ListTrialsRequest::descriptor()->file(), v1::ListTracesRequest::descriptor()->file()}) {
-    for (int i = 0; i < file->service_count(); ++i) {
-      for (int j = 0; j < file->service(i)->method_count(); ++j) {
-        methods.push_back(absl::StrCat("/", file->service(i)->full_name(), "/",
-                                       file->service(i)->method(j)->name()));
-      }
-    }
+  for (const auto* method : EveryMethod()) {
+    methods.push_back(absl::StrCat("/", method->service()->full_name(), "/", method->name()));
   }
   return methods;
 }
@@ -99,6 +93,69 @@ TEST_F(TokenTest, CommandsAndAgentsShowIt) {
   struct stat file {};
   ASSERT_EQ(stat((scratch_ / "token").c_str(), &file), 0);
   EXPECT_EQ(file.st_mode & 07777, 0600u);
+}
+
+// It is written once a minute, and as the master stops.
+TEST_F(TokenTest, WhenOneWasLastUsedIsListed) {
+  const std::string made = Command({"token", "create", "ci", "--grant", "read:default"}, token_);
+  const auto used_us = [&] {
+    Command({"token", "list", "--json"}, token_);
+    return nlohmann::json::parse(said_)["tokens"][0].value("used_time_us", std::int64_t{0});
+  };
+  EXPECT_EQ(used_us(), 0);
+  const std::int64_t before = absl::ToUnixMicros(absl::Now());
+  Command({"trials"}, made);
+  EXPECT_EQ(master_->Stop(), "exit 0") << master_->LogTail();
+  ASSERT_TRUE(master_->StartAndWait()) << master_->LogTail();
+  const std::int64_t used = used_us();
+  EXPECT_GE(used, before - 1'000'000);
+  EXPECT_LE(used, absl::ToUnixMicros(absl::Now()));
+  Command({"token", "list"}, token_);
+  EXPECT_THAT(said_, HasSubstr(absl::FormatTime("%Y-%m-%d %H:%M", absl::FromUnixMicros(used),
+                                                absl::UTCTimeZone())));
+}
+
+// What gRPC's own health service would tell anybody.
+TEST_F(TokenTest, HealthIsToldToWhoShowsIt) {
+  const auto channel = grpc::CreateChannel(
+      master_->grpc_address(),
+      grpc::CompositeChannelCredentials(grpc::SslCredentials({ca_.own().cert_pem, "", ""}),
+                                        grpc::AccessTokenCredentials(token_)));
+  EXPECT_EQ(Health(channel), "SERVING");
+  EXPECT_EQ(Health(channel, "stepwell.v1.QueryService"), "SERVING");
+  EXPECT_EQ(Health(channel, "nobody"), "status 5: service name unknown");
+  EXPECT_EQ(Health(channel, std::string(2000, 'a')).substr(0, 9), "status 3:");
+  const RawAnswer none = CallRaw(channel, "/grpc.health.v1.Health/Check", "\x0a\xff");
+  EXPECT_EQ(none.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+
+  // Who watches hears of the end before his stream ends.
+  grpc::GenericStub stub(channel);
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(60)));
+  grpc::CompletionQueue queue;
+  const auto next = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  const auto watch = stub.PrepareCall(&context, "/grpc.health.v1.Health/Watch", &queue);
+  watch->StartCall(nullptr);
+  ASSERT_TRUE(next());
+  const grpc::Slice whole("", 0);
+  watch->WriteLast(grpc::ByteBuffer(&whole, 1), grpc::WriteOptions(), nullptr);
+  ASSERT_TRUE(next());
+  const auto read = [&]() -> std::string {
+    grpc::ByteBuffer message;
+    watch->Read(&message, nullptr);
+    if (!next()) return "ended";
+    grpc::Slice bytes;
+    EXPECT_TRUE(message.DumpToSingleSlice(&bytes).ok());
+    return {reinterpret_cast<const char*>(bytes.begin()), bytes.size()};
+  };
+  EXPECT_EQ(read(), "\x08\x01") << "SERVING";
+  EXPECT_EQ(master_->Stop(), "exit 0") << master_->LogTail();
+  EXPECT_EQ(read(), "\x08\x02") << "NOT_SERVING";
+  EXPECT_EQ(read(), "ended");
 }
 
 }  // namespace

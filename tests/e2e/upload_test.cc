@@ -1,6 +1,7 @@
 // `stepwell upload` and `stepwell agent status`: what was recorded without a master is told, sent
 // later, and stored once, whatever happens on the way.
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -29,6 +31,25 @@ using ::testing::StartsWith;
 // Never a master.
 constexpr char kNobody[] = "127.0.0.1:1";
 constexpr int kNumberedPerStep = 2;
+constexpr uid_t kSomebody = 54'321;
+
+// That of a shell of root's, in which the command is started.
+class RootsGroup {
+ public:
+  RootsGroup() {
+    const gid_t root = 0;
+    before_.resize(static_cast<std::size_t>(getgroups(0, nullptr)));
+    EXPECT_EQ(getgroups(static_cast<int>(before_.size()), before_.data()),
+              static_cast<int>(before_.size()));
+    EXPECT_EQ(setgroups(1, &root), 0);
+  }
+  ~RootsGroup() { EXPECT_EQ(setgroups(before_.size(), before_.data()), 0); }
+  RootsGroup(const RootsGroup&) = delete;
+  RootsGroup& operator=(const RootsGroup&) = delete;
+
+ private:
+  std::vector<gid_t> before_;
+};
 
 class UploadTest : public SpineTest {
  protected:
@@ -77,6 +98,24 @@ class UploadTest : public SpineTest {
     std::vector<std::string> words = {"upload", directory, "--server", master_->grpc_address()};
     words.insert(words.end(), more.begin(), more.end());
     return Run(words);
+  }
+  static void GiveAway(const std::string& directory) {
+    for (const auto& entry : fs::recursive_directory_iterator(directory)) {
+      ASSERT_EQ(lchown(entry.path().c_str(), kSomebody, kSomebody), 0);
+    }
+    ASSERT_EQ(lchown(directory.c_str(), kSomebody, kSomebody), 0);
+  }
+  // As a recorder leaves it that wants the file uploaded.
+  void LeaveTraceNote(const std::string& name, const std::string& path) {
+    for (const auto& entry : fs::directory_iterator(spool_ + "/f1")) {
+      std::ifstream json(entry.path() / "writer.json");
+      if (!json.is_open()) continue;
+      fs::create_directory(spool_ + "/f1/traces");
+      std::ofstream(absl::StrCat(spool_, "/f1/traces/", name, ".json"))
+          << nlohmann::json({{"path", path}, {"writer", nlohmann::json::parse(json)}});
+      return;
+    }
+    FAIL() << "the spool has no writer";
   }
   // What `agent status --json` says of the spool.
   nlohmann::json Status() {
@@ -144,7 +183,7 @@ TEST_F(UploadTest, StatusSaysWhichMasterIsNotReachedAndWhy) {
   EXPECT_TRUE(Eventually(
       [&] {
         return absl::StrContains(Status()["advice"].dump(),
-                                 "127.0.0.1:1 is not reached (Connection refused)");
+                                 "127.0.0.1:1 takes nothing (Connection refused)");
       },
       absl::Seconds(20)))
       << Status().dump(2);
@@ -178,13 +217,7 @@ TEST_F(UploadTest, ACopyIsSentWithItsOwnersRightsAndStoresNothingTwice) {
   EXPECT_EQ(Upload(copy), "exit 1") << said_;
   EXPECT_THAT(said_, HasSubstr("may be entered by others (chmod 700 it)"));
   fs::permissions(copy, fs::perms::owner_all);
-  constexpr uid_t kSomebody = 54'321;
-  if (geteuid() == 0) {
-    for (const auto& entry : fs::recursive_directory_iterator(copy)) {
-      ASSERT_EQ(lchown(entry.path().c_str(), kSomebody, kSomebody), 0);
-    }
-    ASSERT_EQ(lchown(copy.c_str(), kSomebody, kSomebody), 0);
-  }
+  if (geteuid() == 0) GiveAway(copy);
   EXPECT_EQ(Upload(copy), "exit 0") << said_;
   ExpectAllOnce();
   for (const auto& entry : fs::recursive_directory_iterator(copy)) {
@@ -192,6 +225,42 @@ TEST_F(UploadTest, ACopyIsSentWithItsOwnersRightsAndStoresNothingTwice) {
     ASSERT_EQ(lstat(entry.path().c_str(), &found), 0);
     EXPECT_EQ(found.st_uid, geteuid() == 0 ? kSomebody : geteuid()) << entry.path();
   }
+}
+
+// A user's notes name what his uploader should read.
+TEST_F(UploadTest, AnothersIsSentWithNoRightThatIsRoots) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root has more rights than the owner";
+  const RootsGroup group;
+  Record(0, 10);
+  const std::string secret = scratch_ / "secret.pftrace";
+  std::ofstream(secret) << "a secret of root's group";
+  fs::permissions(secret, fs::perms(0640));
+  fs::create_symlink(secret, spool_ + "/linked.pftrace");
+  LeaveTraceNote("named", secret);
+  LeaveTraceNote("linked", spool_ + "/linked.pftrace");
+  GiveAway(spool_);
+  StartMaster();
+  master_->Pause();
+  ChildProcess upload;
+  upload.Start({BuiltProgram("stepwell"), "upload", spool_, "--server", master_->grpc_address()},
+               {}, scratch_ / "upload.log");
+  std::string rights;
+  EXPECT_TRUE(Eventually(
+      [&] {
+        std::ifstream file(absl::StrCat("/proc/", upload.pid(), "/status"));
+        rights.assign(std::istreambuf_iterator<char>(file), {});
+        return absl::StrContains(rights, "Uid:\t54321\t54321\t54321\t54321\n");
+      },
+      absl::Seconds(20)))
+      << rights;
+  EXPECT_THAT(rights, AllOf(HasSubstr("Groups:\t \n"), HasSubstr("CapEff:\t0000000000000000\n"),
+                            ::testing::Not(HasSubstr("Gid:\t0"))));
+  master_->Continue();
+  EXPECT_EQ(upload.Wait(absl::Seconds(60)), "exit 0") << Log("upload.log");
+  ExpectAllOnce();
+  EXPECT_THAT(Log("upload.log"), HasSubstr("trace_not_uploaded"));
+  EXPECT_EQ(QueryNumber("select count(*) from stepwell.traces where $1 = 1", 1), 0);
+  EXPECT_TRUE(fs::exists(secret));
 }
 
 TEST_F(UploadTest, SendsWhatATrialRecordedOffline) {

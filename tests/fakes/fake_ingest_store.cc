@@ -159,9 +159,13 @@ absl::StatusOr<OpenedWriter> FakeIngestStore::OpenWriter(const OpenWriterRequest
   Trial* trial = FindOrCreateTrialLocked(request, opened.trial_id);
   if (trial == nullptr) return NoTrial(opened.trial_id);
   if (trial->owner_epoch > request.owner_epoch) return NotOwner(request.owner_epoch);
+  const auto had = static_cast<std::int32_t>(trial->writer_nos.size());
+  if (!trial->writer_nos.contains(request.writer)) {
+    STEPWELL_RETURN_IF_ERROR(CheckRoomForWriter(request, opened.trial_id, had));
+  }
   trial->owner_epoch = request.owner_epoch;
   trial->state = TrialState::kRunning;
-  const auto next_no = WriterNo{static_cast<std::int32_t>(trial->writer_nos.size()) + 1};
+  const auto next_no = WriterNo{had + 1};
   const auto [number, is_new] = trial->writer_nos.try_emplace(request.writer, next_no);
   Writer& writer = writers_[{opened.trial_id, number->second}];
   if (is_new) {
@@ -317,6 +321,7 @@ std::uint64_t FakeIngestStore::commits_in_doubt() const {
 absl::StatusOr<std::vector<WriterProgress>> FakeIngestStore::ReadProgress(
     TrialId trial_id, absl::Span<const WriterNo> writers) {
   absl::MutexLock lock(&mu_);
+  ++writer_reads_;
   std::vector<WriterNo> sorted(writers.begin(), writers.end());
   std::sort(sorted.begin(), sorted.end());
   std::vector<WriterProgress> rows;
@@ -325,6 +330,25 @@ absl::StatusOr<std::vector<WriterProgress>> FakeIngestStore::ReadProgress(
     if (found != writers_.end()) rows.push_back(found->second.progress);
   }
   return rows;
+}
+
+absl::StatusOr<TrialWriters> FakeIngestStore::ReadTrialWriters(TrialId trial_id) {
+  absl::MutexLock lock(&mu_);
+  ++writer_reads_;
+  TrialWriters told;
+  for (auto at = writers_.lower_bound({trial_id, WriterNo{}});
+       at != writers_.end() && at->first.first == trial_id; ++at) {
+    const WriterProgress& writer = at->second.progress;
+    told.any_died = told.any_died || writer.state == WriterState::kDied;
+    const bool has_room = told.open.size() < static_cast<std::size_t>(kOpenWritersTold);
+    if (writer.state == WriterState::kOpen && has_room) told.open.push_back(writer.writer_no);
+  }
+  return told;
+}
+
+int FakeIngestStore::writer_reads() const {
+  absl::MutexLock lock(&mu_);
+  return writer_reads_;
 }
 
 absl::Status FakeIngestStore::SetTrialState(TrialId trial_id, TrialState state,

@@ -39,6 +39,7 @@ class FakeIngestStore final : public IngestStore {
   std::uint64_t commits_in_doubt() const override;
   absl::StatusOr<std::vector<WriterProgress>> ReadProgress(
       TrialId trial_id, absl::Span<const WriterNo> writers) override;
+  absl::StatusOr<TrialWriters> ReadTrialWriters(TrialId trial_id) override;
   absl::Status SetTrialState(TrialId trial_id, TrialState state, std::int64_t owner_epoch) override;
   absl::StatusOr<TrialProfiling> SetProfiling(TrialId trial_id, const TrialProfiling& wanted,
                                               std::int64_t owner_epoch) override;
@@ -59,6 +60,8 @@ class FakeIngestStore final : public IngestStore {
   void KeepSeriesBusy(int count);
   // Calls of FindOrCreateSeries.
   int series_calls() const;
+  // Calls of ReadProgress and ReadTrialWriters.
+  int writer_reads() const;
   // As a fold would.
   void SetFolded(TrialId trial_id, WriterNo writer_no, std::uint64_t folded_sequence);
   std::vector<Gap> gaps(TrialId trial_id) const;
@@ -120,6 +123,7 @@ class FakeIngestStore final : public IngestStore {
   int series_max_ ABSL_GUARDED_BY(mu_) = std::numeric_limits<int>::max();
   int series_busy_ ABSL_GUARDED_BY(mu_) = 0;
   int series_calls_ ABSL_GUARDED_BY(mu_) = 0;
+  int writer_reads_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace stepwell::testing

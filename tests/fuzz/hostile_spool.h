@@ -125,18 +125,23 @@ inline void CheckPayload(agent::RecordType type, std::string_view payload) {
 }
 
 inline void ReadHostileSegment(std::string_view segment) {
-  for (std::size_t at = agent::FindRecord(segment, 0); at != std::string_view::npos;) {
-    const auto record = agent::ParseRecord(segment, at);
-    STEPWELL_CHECK(record.has_value());
-    STEPWELL_CHECK(record->end > at && record->end <= segment.size());
+  agent::RecordReader reader(segment);
+  std::size_t end = 0;
+  while (const auto record = reader.Next()) {
+    const std::size_t at = record->begin;
+    STEPWELL_CHECK(at >= end && record->end > at && record->end <= segment.size());
+    end = record->end;
+    const auto again = agent::ParseRecord(segment, at);
+    STEPWELL_CHECK(again.has_value() && again->end == end);
     STEPWELL_CHECK(agent::PayloadBytes(segment.substr(at)) == record->payload.size());
     STEPWELL_CHECK(agent::EncodeRecord(record->type, record->payload) ==
                    segment.substr(at, record->end - at));
     CheckPayload(record->type, record->payload);
-    const std::size_t next = agent::FindRecord(segment, record->end);
-    STEPWELL_CHECK(next == std::string_view::npos || next >= record->end);
-    at = next;
   }
+  constexpr std::size_t kTimesMax = agent::RecordReader::kCheckedTimesMax;
+  STEPWELL_CHECK(reader.checked_bytes() <= kTimesMax * segment.size());
+  // One claim is no reason: it ends within the segment.
+  STEPWELL_CHECK(!reader.gave_up() || reader.checked_bytes() > (kTimesMax - 1) * segment.size());
 }
 
 inline std::uint64_t CheckItem(std::uint64_t sequence, const agent::SpoolItem& item) {

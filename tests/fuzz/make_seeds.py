@@ -83,6 +83,12 @@ def spool() -> None:
     seed("spool", "survey_token", b"\4" + file("writer.json", WRITER.replace(b'"token": ""', b'"token": "stepwell_a_b"')))
     seed("spool", "survey_none", b"\4" + file("spool", b"a file") + file("writer.json", b"[]") + file("../x", b"y"))
     seed("spool", "raw", b"\0SWRC" + struct.pack("<III", 4, 0, 3) + b"body")
+    # Each of them claims what is behind it, whose checksum is work; and one more than a record holds.
+    claims = (b"SWRC" + struct.pack("<III", 2048, 0, 3)) * 256
+    seed("spool", "raw_claims", b"\0" + claims + b"SWRC" + struct.pack("<III", (8 << 20) + 1, 0, 3))
+    # Each gap beside one that is only jumped over.
+    gaps = b"".join(record(4, gap(2 * i, 2 * i)) for i in range(1, 40))
+    seed("spool", "spool_gaps", b"\2" + record(1, segment(own, 1, 0)) + gaps + record(4, gap(3, 70)) + record(4, gap(1, 5)))
 
 
 def event(kind: int, name: int, flags: int, time: int, value: int, batch: int = -1) -> bytes:

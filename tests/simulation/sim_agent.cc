@@ -136,13 +136,14 @@ void SimAgent::Serve(Rank& rank) {
   identity.project = "default";
   identity.trial = "trial";
   identity.rank = rank.rank;
-  agent::ServeContext context{.sender = *sender_,
-                              .clock = around_.clock,
-                              .face = {options_.name, options_.name, "0.1.0"},
-                              .spool = {}};
-  context.spool.bytes_max = options_.spool_bytes_max;
-  context.spool.segment_bytes_max = options_.segment_bytes_max;
-  context.spool.sync_before_send = options_.sync_before_send;
+  agent::Spool::Options spool;
+  spool.bytes_max = options_.spool_bytes_max;
+  spool.segment_bytes_max = options_.segment_bytes_max;
+  spool.sync_before_send = options_.sync_before_send;
+  const agent::ServeContext context{.sender = *sender_,
+                                    .clock = around_.clock,
+                                    .face = {options_.name, options_.name, "0.1.0"},
+                                    .spool = spool};
   auto served = agent::ServedWriter::Open(
       agent::FileDescriptor(open(FolderOf(rank).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)),
       identity, context);

@@ -170,6 +170,11 @@ absl::StatusOr<std::vector<WriterProgress>> SimStore::ReadProgress(
   return database_.store_.ReadProgress(trial_id, writers);
 }
 
+absl::StatusOr<TrialWriters> SimStore::ReadTrialWriters(TrialId trial_id) {
+  STEPWELL_RETURN_IF_ERROR(database_.CheckUp());
+  return database_.store_.ReadTrialWriters(trial_id);
+}
+
 absl::Status SimStore::SetTrialState(TrialId trial_id, TrialState state, std::int64_t owner_epoch) {
   return database_.store_.SetTrialState(trial_id, state, owner_epoch);
 }

@@ -101,6 +101,7 @@ class SimStore final : public IngestStore {
   std::uint64_t commits_in_doubt() const override { return 0; }
   absl::StatusOr<std::vector<WriterProgress>> ReadProgress(
       TrialId trial_id, absl::Span<const WriterNo> writers) override;
+  absl::StatusOr<TrialWriters> ReadTrialWriters(TrialId trial_id) override;
   absl::Status SetTrialState(TrialId trial_id, TrialState state, std::int64_t owner_epoch) override;
   absl::StatusOr<TrialProfiling> SetProfiling(TrialId trial_id, const TrialProfiling& wanted,
                                               std::int64_t owner_epoch) override;

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
@@ -14,6 +15,23 @@ namespace stepwell::agent {
 namespace {
 
 static_assert(ContainerClaims::kNameBytesMax == sizeof(sockaddr_un::sun_path) - 1);
+
+// Agents that wait for one name.
+constexpr int kAskersMax = 128;
+
+bool IsConnected(const FileDescriptor& socket) {
+  char byte = 0;
+  return recv(socket.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
+// Of root's or of one's own user's; the kernel tells who listens. Any other user would keep a container from being measured
+// by taking its name.
+bool IsAnAgents(const FileDescriptor& socket) {
+  ucred holder{};
+  socklen_t size = sizeof(holder);
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &holder, &size) != 0) return false;
+  return holder.uid == 0 || holder.uid == geteuid();
+}
 
 // FNV-1a with 128 bits: no two texts meet by chance.
 absl::uint128 HashOf(const std::string& text) {
@@ -43,7 +61,8 @@ bool ContainerClaims::Hold(const std::string& container, absl::Duration now) {
   if (claims_.size() >= kCountMax && !claims_.contains(container)) return false;
   Claim& claim = claims_[container];
   claim.asked_at = now;
-  if (claim.held || now - claim.tried_at < kTryInterval) return claim.held;
+  const bool has_name = claim.held && claim.socket.valid();
+  if (has_name || now - claim.tried_at < kTryInterval) return claim.held;
   claim.tried_at = now;
   claim.held = Try(container, claim.socket);
   return claim.held;
@@ -60,18 +79,21 @@ std::size_t ContainerClaims::count() const {
 }
 
 bool ContainerClaims::Try(const std::string& container, FileDescriptor& socket) const {
-  FileDescriptor file(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!file.valid()) return true;
+  // It ends with who has the name.
+  if (socket.valid() && IsConnected(socket)) return false;
+  socket = FileDescriptor(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return true;
   const std::string name = NameOf(trial_, container);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
+  sockaddr_un named{};
+  named.sun_family = AF_UNIX;
   // A zero first: no file, gone with its last descriptor.
-  std::memcpy(address.sun_path + 1, name.data(), name.size());
+  std::memcpy(named.sun_path + 1, name.data(), name.size());
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (bind(file.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
-    return errno != EADDRINUSE;
-  }
-  socket = std::move(file);
+  const auto* address = reinterpret_cast<const sockaddr*>(&named);
+  if (bind(socket.get(), address, size) == 0 && listen(socket.get(), kAskersMax) == 0) return true;
+  // Never accepted: that one agent asks it once.
+  if (connect(socket.get(), address, size) == 0 && IsAnAgents(socket)) return false;
+  socket.Close();
   return true;
 }
 

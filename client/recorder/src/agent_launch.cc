@@ -130,7 +130,10 @@ std::vector<std::string> ListPrograms(const std::string& given, const ProgramSur
   return programs;
 }
 
-std::vector<std::string> AgentVariables(const char* const* variables) {
+std::vector<std::string> AgentVariables(const char* const* variables,
+                                        const std::string& working_directory) {
+  constexpr std::array<std::string_view, 3> kFiles = {
+      "STEPWELL_TLS_CA=", "STEPWELL_TLS_CERT=", "STEPWELL_TLS_KEY="};
   constexpr std::array<std::string_view, 5> kLeftOut = {"LD_PRELOAD=", "LD_AUDIT=", "LD_DEBUG",
                                                         "LD_PROFILE", "PYTHON"};
   const std::string no_server = std::string("STEPWELL_SERVER=") + spool::kServerOffline;
@@ -141,7 +144,14 @@ std::vector<std::string> AgentVariables(const char* const* variables) {
         std::any_of(kLeftOut.begin(), kLeftOut.end(), [variable](std::string_view left_out) {
           return variable.substr(0, left_out.size()) == left_out;
         });
-    if (!is_left_out && variable != no_server) kept.emplace_back(variable);
+    if (is_left_out || variable == no_server) continue;
+    const auto file = std::find_if(kFiles.begin(), kFiles.end(), [variable](std::string_view name) {
+      return variable.size() > name.size() && variable.substr(0, name.size()) == name;
+    });
+    kept.emplace_back(variable);
+    if (file == kFiles.end()) continue;
+    const std::string path(variable.substr(file->size()));
+    kept.back() = std::string(*file) + MakeAbsolute(path, working_directory);
   }
   return kept;
 }

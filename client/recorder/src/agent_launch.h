@@ -32,8 +32,10 @@ struct ProgramSurroundings {
 std::vector<std::string> ListPrograms(const std::string& given, const ProgramSurroundings& around);
 
 // The agent's variables of the trial's: not what steers the trial's loader or its Python, nor a
-// server that is none. `variables` ends with null, as `environ` does. Pure.
-std::vector<std::string> AgentVariables(const char* const* variables);
+// server that is none; files of TLS as they are found from `working_directory`, which is not the
+// agent's. `variables` ends with null, as `environ` does. Pure.
+std::vector<std::string> AgentVariables(const char* const* variables,
+                                        const std::string& working_directory);
 
 // What this process is and where this code lies.
 ProgramSurroundings ReadProgramSurroundings(const Environment& environment);

@@ -54,7 +54,8 @@ std::unique_ptr<AgentStarter> AgentStarter::Make(const OpenWishes& wishes, const
   }
   return std::make_unique<AgentStarter>(
       AgentLaunch{root.path, ListPrograms(wishes.agent, around),
-                  AgentVariables(wishes.variables == nullptr ? environ : wishes.variables),
+                  AgentVariables(wishes.variables == nullptr ? environ : wishes.variables,
+                                 around.working_directory),
                   root.kind == RootKind::kPrivate},
       writer_path);
 }

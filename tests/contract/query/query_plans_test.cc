@@ -399,7 +399,8 @@ TEST_F(QueryPlansTest, AListGoesAlongTheIndexOfWhatItIsOf) {
   }
   page.state.reset();
   ASSERT_TRUE((*snapshot)->ListTrials(page).ok());
-  EXPECT_EQ(asked.size(), 8u);
+  // Two each, and two more of the rare project's where more run than may be looked at: who lists one is told of no other.
+  EXPECT_EQ(asked.size(), 10u);
   for (const PgStatement& one : asked) {
     SCOPED_TRACE(one.sql.c_str());
     ExpectFewLooksAtTrials(ExplainQuery(*connection_, one));

@@ -13,6 +13,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <iterator>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -368,6 +369,21 @@ TEST_F(ServedWriterTest, FoldersThatNoAgentNamesSoAreNoSpools) {
   Talk();
   EXPECT_EQ(Values(), Numbers(1, 2));
   for (const pb::Chunk& chunk : chunks_) EXPECT_EQ(chunk.writer(), identity_.writer.ToBytes());
+}
+
+// Each keeps a directory open, and a descriptor for each segment in it.
+TEST_F(ServedWriterTest, OfMoreSpoolsThanAWriterIsRetiredToTheNewestAreServed) {
+  for (int number = 0; number < 200; ++number) {
+    fs::create_directories(absl::StrCat(path_, "/spool/", number));
+  }
+  const auto descriptor_count = [] {
+    return std::distance(fs::directory_iterator("/proc/self/fd"), {});
+  };
+  const std::ptrdiff_t before = descriptor_count();
+  auto served = Open();
+  EXPECT_LE(descriptor_count() - before, 20);
+  Seal(*served, 1, 1);
+  EXPECT_TRUE(fs::exists(path_ + "/spool/199/0000000001.seg"));
 }
 
 TEST_F(ServedWriterTest, AgentRule03_BehindTheLastNumberNoOtherSpoolBegins) {

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -223,6 +225,42 @@ TEST_F(TraceSenderTest, WhatNobodyWillTakeIsGivenUpAndTheNextOneSent) {
   std::ofstream(path_ + "/traces/no-note.json") << "{\"path\": \"relative\"}";
   ASSERT_TRUE(BecomesDone(*sender));
   EXPECT_THAT(Notes(), IsEmpty());
+}
+
+// A link leads wherever its maker has no right to; a FIFO would keep the thread for ever.
+TEST_F(TraceSenderTest, WhatIsNoFileOfTheSpoolsOwnerIsNotSent) {
+  const auto sender = Make();
+  const TraceJob linked = Job("link.pftrace", "");
+  std::filesystem::remove(linked.path);
+  std::filesystem::create_symlink(Job("target.pftrace", "bytes").path, linked.path);
+  const TraceJob waiting = Job("fifo.pftrace", "");
+  std::filesystem::remove(waiting.path);
+  ASSERT_EQ(mkfifo(waiting.path.c_str(), 0600), 0);
+  const TraceJob folder = Job("folder.pftrace", "");
+  std::filesystem::remove(folder.path);
+  std::filesystem::create_directory(folder.path);
+  for (const TraceJob& job : {linked, waiting, folder}) ASSERT_TRUE(sender->Leave(job).ok());
+  ASSERT_TRUE(BecomesDone(*sender));
+  EXPECT_THAT(Notes(), IsEmpty());
+  const absl::MutexLock lock(&master_.mu);
+  EXPECT_THAT(master_.kept, IsEmpty());
+}
+
+TEST_F(TraceSenderTest, OfAnotherUsersFilesOnlyWhatAllMayReadIsSent) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root has files of others";
+  const auto sender = Make();
+  const TraceJob secret = Job("secret.pftrace", "bytes");
+  const TraceJob open = Job("open.pftrace", "bytes");
+  for (const TraceJob& job : {secret, open}) {
+    ASSERT_EQ(chown(job.path.c_str(), 40'001, 0), 0);
+    ASSERT_TRUE(sender->Leave(job).ok());
+  }
+  ASSERT_EQ(chmod(secret.path.c_str(), 0640), 0);
+  ASSERT_EQ(chmod(open.path.c_str(), 0644), 0);
+  ASSERT_TRUE(BecomesDone(*sender));
+  EXPECT_THAT(Notes(), IsEmpty());
+  const absl::MutexLock lock(&master_.mu);
+  EXPECT_THAT(master_.kept, ElementsAre(::testing::Key(std::string("open.pftrace"))));
 }
 
 TEST_F(TraceSenderTest, WhatIsForNoMasterWaitsForAnUpload) {

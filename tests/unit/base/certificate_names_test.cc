@@ -56,6 +56,24 @@ TEST(CertificateNamesTest, AreTakenWholeOrNotAtAll) {
   }
 }
 
+TEST(ServerNamesTest, AreThoseThatClientsCallItBy) {
+  const TlsAuthority ca = MakeCa();
+  const auto names = [&](std::vector<std::string> given) {
+    const TlsRequest request{TlsSide::kServer, "stepwell master", std::move(given),
+                             absl::Now() - absl::Hours(1), absl::Now() + absl::Hours(1)};
+    return ServerNames(ca.Sign(request)->cert_pem);
+  };
+  EXPECT_THAT(names({"localhost", "10.0.0.7", "Master.lab", "2001:db8::7", "localhost"}),
+              ElementsAre("localhost", "10.0.0.7", "Master.lab", "2001:db8::7"));
+  EXPECT_THAT(names({}), IsEmpty());
+  EXPECT_THAT(ServerNames("no certificate"), IsEmpty());
+  // Names of a stranger's certificate may be anything.
+  EXPECT_THAT(
+      ServerNames(OddClient(ca, {.dns = {"*.lab", std::string("a\0b", 3), "a b", "", "good.lab"}})
+                      .cert_pem),
+      ElementsAre("good.lab"));
+}
+
 TEST(CertificateNamesTest, AreThoseOfTheFirstCertificateAndNoStrangeOnes) {
   const TlsAuthority ca = MakeCa();
   const auto names = [&](const OddNames& odd) {

@@ -9,6 +9,7 @@
 namespace stepwell::cli {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -102,10 +103,10 @@ TEST(AgentStatusViewTest, SaysWhatToDo) {
       {"being sent", Spool(true, {Waiting("live", 400'000)}), "It is being sent."},
       {"no master", Spool(true, {Waiting("live", 95'000'000)}),
        "The agent's master acked nothing for 95.0 s: is the master up, and reached from here? What "
-       "waits stays on the disk until it is."},
+       "waits stays on the disk until it does."},
       {"not reached", Spool(true, {unreached}),
-       "10.0.0.7:7817 is not reached (Connection refused): 1 writer waits for it. What waits stays "
-       "on the disk until it is."},
+       "10.0.0.7:7817 takes nothing (Connection refused): 1 writer waits for it. What waits stays "
+       "on the disk until it does."},
       {"no address", Spool(true, {nowhere}),
        "1 writer names the master 'my master', which is no HOST:PORT: once the trial has ended, "
        "'stepwell upload /tmp/stepwell-1000' sends it to another."},
@@ -129,10 +130,23 @@ TEST(AgentStatusViewTest, SaysWhatToDo) {
     SCOPED_TRACE(row.name);
     EXPECT_THAT(AdviceFor(row.spool, kNowUs), ElementsAre(row.says));
   }
+  SpooledWriter tokenless = Waiting("live", 1);
+  tokenless.server = "10.0.0.7:7817";
+  tokenless.unreachable = "this master knows no such token, or it was revoked";
+  SpooledWriter forbidden = Waiting("live", 1);
+  forbidden.refusal = "GRANT_MISSING: the token has no grant ingest:vision/run-7";
+  for (const SpooledWriter& writer : {tokenless, forbidden}) {
+    SpoolStatus spool = Spool(true, {writer});
+    spool.agent_pid = 4711;
+    EXPECT_THAT(AdviceFor(spool, kNowUs),
+                Contains("A training brings its own token by 'stepwell run --trial-token'; what "
+                         "waits here is sent with the STEPWELL_TOKEN of 'stepwell upload "
+                         "/tmp/stepwell-1000', once the agent was stopped ('kill 4711')."));
+  }
   EXPECT_THAT(
       AdviceFor(Spool(true, {unreached, reached, unreached}), kNowUs),
-      ElementsAre("10.0.0.7:7817 is not reached (Connection refused): 2 writers wait for it. "
-                  "What waits stays on the disk until it is.",
+      ElementsAre("10.0.0.7:7817 takes nothing (Connection refused): 2 writers wait for it. "
+                  "What waits stays on the disk until it does.",
                   "The rest is being sent."));
   EXPECT_THAT(AdviceFor(Spool(false, {gone}), kNowUs),
               ElementsAre(HasSubstr("tells the master that 1 writer ended"),

@@ -110,6 +110,20 @@ TEST_F(TlsInitTest, RenewKeepsTheCaAndMakesAllOthersAnew) {
   EXPECT_EQ(DaysLeft("client.pem"), 7);
 }
 
+// A running master takes the new one at once: clients that call it by a name that is gone would be locked out.
+TEST_F(TlsInitTest, RenewKeepsTheNamesOfTheMaster) {
+  ASSERT_EQ(Init({"--name", "master.lab", "--name", "10.0.0.7"}).exit, 0);
+  const Outcome renewed = Init({"--renew", "--name", "2001:db8::7", "--name", "master.lab"});
+  ASSERT_EQ(renewed.exit, 0) << renewed.err;
+  EXPECT_THAT(renewed.out, HasSubstr(" 2001:db8::7 master.lab 10.0.0.7"));
+  ASSERT_EQ(Init({"--renew"}).exit, 0);
+  const auto server = Certificate("server.pem");
+  EXPECT_EQ(X509_check_host(server.get(), "master.lab", 0, 0, nullptr), 1);
+  for (const char* address : {"10.0.0.7", "2001:db8::7", "127.0.0.1"}) {
+    EXPECT_EQ(X509_check_ip_asc(server.get(), address, 0), 1) << address;
+  }
+}
+
 TEST_F(TlsInitTest, ClientAloneMakesOneMoreAndTouchesNothingElse) {
   ASSERT_EQ(Init().exit, 0);
   const std::string server = Read("server.pem");

@@ -67,16 +67,26 @@ TEST(AgentLaunchTest, AgentRule08_TheAgentGetsNothingThatSteersTheTrial) {
                                    "STEPWELL_SERVER=host:1",
                                    "HOME=/h",
                                    nullptr};
-  EXPECT_THAT(AgentVariables(variables),
+  EXPECT_THAT(AgentVariables(variables, "/job"),
               ElementsAre("PATH=/bin", "LD_LIBRARY_PATH=/lib", "STEPWELL_TOKEN=t",
                           "STEPWELL_SERVER=host:1", "HOME=/h"));
-  EXPECT_TRUE(AgentVariables(nullptr).empty());
+  EXPECT_TRUE(AgentVariables(nullptr, "/job").empty());
+}
+
+// Its working directory is /.
+TEST(AgentLaunchTest, TheAgentFindsTheFilesOfTlsThatTheTrialNames) {
+  const char* const variables[] = {"STEPWELL_TLS_CA=certs/ca.pem",
+                                   "STEPWELL_TLS_CERT=/c/client.pem",
+                                   "STEPWELL_TLS_KEY=", "STEPWELL_TLS_CAT=certs/ca.pem", nullptr};
+  EXPECT_THAT(AgentVariables(variables, "/job"),
+              ElementsAre("STEPWELL_TLS_CA=/job/certs/ca.pem", "STEPWELL_TLS_CERT=/c/client.pem",
+                          "STEPWELL_TLS_KEY=", "STEPWELL_TLS_CAT=certs/ca.pem"));
 }
 
 // The agent serves other trials, too: for it "offline" is no address.
 TEST(AgentLaunchTest, OfflineIsTheTrialsAlone) {
   const char* const variables[] = {"STEPWELL_SERVER=offline", "STEPWELL_SERVER=offline:1", nullptr};
-  EXPECT_THAT(AgentVariables(variables), ElementsAre("STEPWELL_SERVER=offline:1"));
+  EXPECT_THAT(AgentVariables(variables, "/job"), ElementsAre("STEPWELL_SERVER=offline:1"));
 }
 
 TEST(ExitWaitTest, IsReadInSeconds) {

@@ -165,9 +165,8 @@ TEST_F(IngestStreamTest, CloseIsAckedOnceAllBeforeItIsCommitted) {
   ASSERT_FALSE(answers.empty());
   EXPECT_TRUE(answers.back().ack().closed());
   EXPECT_EQ(answers.back().ack().committed_sequence(), 1U);
-  const auto facts = registry_.TrialFacts();
-  EXPECT_EQ(facts.at(static_cast<TrialId>(opened.trial_id())).begin()->second.state,
-            WriterState::kDied);
+  const auto facts = registry_.FactsOf(static_cast<TrialId>(opened.trial_id()));
+  EXPECT_EQ(facts.at(0).state, WriterState::kDied);
   stream->Handle(Send(writer_, 2));
   EXPECT_EQ(Answers(*stream).at(0).refused().reason(), "CLOSED");
   stream->Finish();

@@ -78,8 +78,10 @@ TEST_F(MasterIdTest, OfADirectoryIsMadeOnceAndKept) {
 
 TEST_F(MasterIdTest, WithoutADirectoryIsTheMachineAndWhereItListens) {
   const std::string machine = Write("machine-id", "0123abcd\n");
-  EXPECT_EQ(MasterIdOf("127.0.0.1", 7817, machine), "0123abcd@127.0.0.1:7817");
-  EXPECT_EQ(MasterIdOf("::1", 7817, machine), "0123abcd@[::1]:7817");
+  const std::string mark = "f84bcaa6358d18fbd6a65be570adc6bd";
+  EXPECT_EQ(MasterIdOf("127.0.0.1", 7817, machine), mark + "@127.0.0.1:7817")
+      << "of its id a digest alone, the same after each start";
+  EXPECT_EQ(MasterIdOf("::1", 7817, machine), mark + "@[::1]:7817");
   EXPECT_NE(MasterIdOf("127.0.0.1", 7818, machine), MasterIdOf("127.0.0.1", 7817, machine))
       << "two masters of a machine are two";
   char host[256] = {};

@@ -21,5 +21,18 @@ TEST(MasterStateTest, ReadsGoByNoEpochOnceItsLossWasReported) {
   EXPECT_EQ(state.undoubted_epoch(), 4);
 }
 
+TEST(MasterStateTest, StrangersAreNotToldWhoTheOwnerIs) {
+  MasterState state;
+  state.SetDatabase(absl::OkStatus());
+  EXPECT_EQ(state.Get().public_reason(), "starting");
+  state.BecomeStandby("master-b", 1.5);
+  EXPECT_EQ(state.Get().reason(), "standby: master-b owns the database, renewed 1.5 s ago");
+  EXPECT_EQ(state.Get().public_reason(), "standby");
+  state.SetDatabase(absl::UnavailableError("connection refused"));
+  EXPECT_EQ(state.Get().public_reason(), state.Get().reason());
+  state.StartDraining();
+  EXPECT_EQ(state.Get().public_reason(), "draining: this master is stopping");
+}
+
 }  // namespace
 }  // namespace stepwell

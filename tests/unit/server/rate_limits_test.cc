@@ -220,16 +220,6 @@ TEST_F(RateLimitsTest, AnEndedTokenThatIsShownAgainAndAgainIsNoGuess) {
   EXPECT_EQ(ended(), absl::StatusCode::kResourceExhausted);
 }
 
-TEST_F(RateLimitsTest, ConnectionsTakeNoAddressesPlaceAmongThoseThatGuess) {
-  // More than a table has room for: those that come next share one allowance, and use it up.
-  for (std::uintptr_t i = 1; i <= 10'010; ++i) {
-    Wrong(ConnectionPlace(reinterpret_cast<const void*>(i)));
-  }
-  EXPECT_EQ(Wrong(ConnectionPlace(this)), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(Wrong("10.0.0.1"), absl::StatusCode::kUnauthenticated);
-  EXPECT_TRUE(limits_.JudgeToken("10.0.0.2", Holder("a")).ok());
-}
-
 TEST_F(RateLimitsTest, ADatabaseThatDoesNotAnswerCountsForNobody) {
   for (int i = 0; i < 100; ++i) {
     EXPECT_TRUE(absl::IsUnavailable(
@@ -254,7 +244,6 @@ TEST_F(RateLimitsTest, WhatIsRefusedStandsInTheLogOnceASecondWithoutTheToken) {
   ::testing::internal::CaptureStderr();
   for (int i = 0; i < 10; ++i) Wrong("10.0.0.1");
   clock_.Advance(absl::Seconds(2));
-  Wrong(ConnectionPlace(this));
   Wrong("10.0.0.9");
   const std::string log = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 2) << log;

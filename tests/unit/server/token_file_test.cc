@@ -1,14 +1,24 @@
 #include "server/token_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/token_guard.h"
+#include "server/token_text.h"
 
 namespace stepwell {
 namespace {
@@ -84,6 +94,90 @@ TEST(TokenFileTest, ItsDirectoryIsMadeOnceOrItIsSaidWhyNot) {
                          " which user id ",
                          geteuid(), " may not make: give --token-file"));
   std::filesystem::remove_all(root);
+}
+
+class KeptTokenTest : public ::testing::Test {
+ protected:
+  ~KeptTokenTest() override { std::filesystem::remove_all(path_); }
+  std::string Token() const {
+    std::ifstream file(path_);
+    std::string token;
+    file >> token;
+    return token;
+  }
+  absl::StatusCode Read(const std::string& path) const {
+    return ReadTokenFile(path).status().code();
+  }
+
+  const std::string path_ = absl::StrCat(::testing::TempDir(), "kept-token-", getpid());
+  FakeClock clock_;
+};
+
+TEST_F(KeptTokenTest, WhatIsNotThereOrNoSecretIsToldFromWhatCannotBeRead) {
+  EXPECT_EQ(Read(path_), absl::StatusCode::kNotFound);
+  ASSERT_EQ(*MakeTokenFile(path_), true);
+  EXPECT_EQ(*MakeTokenFile(path_), false) << "there is one";
+  EXPECT_EQ(Read(path_), absl::StatusCode::kOk);
+  EXPECT_EQ(ReadTokenFile(path_)->digest, TokenDigest(Token()));
+  EXPECT_EQ(Read(path_ + "/below"), absl::StatusCode::kNotFound);
+  ASSERT_EQ(chmod(path_.c_str(), 0640), 0);
+  EXPECT_EQ(Read(path_), absl::StatusCode::kFailedPrecondition);
+  std::filesystem::remove(path_);
+  std::filesystem::create_symlink(path_, path_);
+  EXPECT_EQ(Read(path_), absl::StatusCode::kNotFound) << "a link to itself";
+  std::filesystem::remove(path_);
+  std::filesystem::create_directory(path_);
+  EXPECT_EQ(Read(path_), absl::StatusCode::kFailedPrecondition);
+}
+
+// In a child that has no descriptor left.
+bool HoldsWithoutDescriptors(const std::function<bool()>& holds) {
+  const pid_t child = fork();
+  if (child == 0) {
+    rlimit files{};
+    getrlimit(RLIMIT_NOFILE, &files);
+    files.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &files);
+    const bool is_out = open("/dev/null", O_RDONLY | O_CLOEXEC) < 0 && errno == EMFILE;
+    _exit(is_out && holds() ? 0 : 1);
+  }
+  int status = -1;
+  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+// Whoever held many connections open ended the admin's token, and what it had made, for all.
+TEST_F(KeptTokenTest, OutOfDescriptorsTheTokenLivesOnAndOthersAreMade) {
+  const auto guard = TokenGuard::Open(path_, clock_);
+  ASSERT_TRUE(guard.ok()) << guard.status();
+  const std::string token = Token();
+  EXPECT_TRUE(HoldsWithoutDescriptors([&] {
+    clock_.Advance(absl::Seconds(2));
+    (*guard)->LookAround();
+    clock_.Advance(absl::Seconds(2));
+    return absl::IsUnavailable(ReadTokenFile(path_).status()) &&
+           (*guard)->IdentifyToken(token).ok() && (*guard)->ended_count() == 0;
+  }));
+  EXPECT_TRUE(HoldsWithoutDescriptors([] { return SplitToken(MakeToken().text).has_value(); }));
+  std::filesystem::remove(path_);
+  clock_.Advance(absl::Seconds(2));
+  EXPECT_FALSE((*guard)->IdentifyToken(token).ok()) << "taken away, and meant";
+}
+
+// One of them reads the file, without the lock.
+TEST_F(KeptTokenTest, ManyAskWhileTheFileIsRead) {
+  const auto guard = *TokenGuard::Open(path_, clock_);
+  const std::string token = Token();
+  std::vector<std::thread> askers;
+  for (int i = 0; i < 4; ++i) {
+    askers.emplace_back([&] {
+      for (int call = 0; call < 200; ++call) {
+        clock_.Advance(absl::Seconds(1));
+        EXPECT_TRUE(guard->IdentifyToken(token).ok());
+      }
+    });
+  }
+  for (std::thread& asker : askers) asker.join();
+  EXPECT_EQ(guard->ended_count(), 0);
 }
 
 }  // namespace

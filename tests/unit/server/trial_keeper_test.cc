@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/heads.h"
 #include "server/ingest_stats.h"
 #include "server/master_state.h"
@@ -34,10 +37,10 @@ class TrialKeeperTest : public ::testing::Test {
     ASSERT_TRUE(taken.ok()) << taken.status();
   }
 
-  OpenedWriter Open(const Uuid& writer) {
+  OpenedWriter Open(const Uuid& writer, const std::string& trial = "trial") {
     OpenWriterRequest request;
     request.trials = kAllProjects;
-    request.trial.external_id = "trial";
+    request.trial.external_id = trial;
     request.attempt_key = "start-1";
     request.writer = writer;
     request.owner_epoch = epoch_;
@@ -123,7 +126,7 @@ TEST_F(TrialKeeperTest, CompletedOnceAllHaveClosedAndRunningAgainByAReopen) {
   EXPECT_EQ(Look(), TrialState::kRunning);
   Close(two);
   EXPECT_EQ(Look(), TrialState::kCompleted);
-  EXPECT_TRUE(registry_->TrialFacts().empty()) << "what has ended is forgotten";
+  EXPECT_TRUE(registry_->Trials().empty()) << "what has ended is forgotten";
   const OpenedWriter again = Open(first_);
   EXPECT_EQ(again.generation, one.generation + 1);
   EXPECT_EQ(Look(), TrialState::kRunning);
@@ -182,11 +185,11 @@ TEST_F(TrialKeeperTest, ADeletedTrialIsForgotten) {
     }
     store_.DropTrial(writer.trial_id);
     keeper_->Look(epoch_);
-    EXPECT_FALSE(registry_->TrialFacts().contains(writer.trial_id)) << "it is asked for each time";
+    EXPECT_TRUE(registry_->FactsOf(writer.trial_id).empty()) << "it is asked for each time";
     // A stream that still held it says so late.
     registry_->Heard(writer.trial_id, writer.writer_no);
     registry_->Release(writer.trial_id, writer.writer_no, writer.generation);
-    EXPECT_FALSE(registry_->TrialFacts().contains(writer.trial_id));
+    EXPECT_TRUE(registry_->FactsOf(writer.trial_id).empty());
   }
 }
 
@@ -198,6 +201,53 @@ TEST_F(TrialKeeperTest, AnEpochThatIsOverStoresNothing) {
   keeper_->Look(before);
   EXPECT_EQ(store_.trial_state(writer.trial_id), TrialState::kRunning);
   EXPECT_EQ(Look(), TrialState::kCompleted);
+}
+
+// A token of one trial opened and closed writers of it for so long that the look for its end took longer than the lease,
+// and the standby took over: while it lasted nobody renewed.
+TEST_F(TrialKeeperTest, TheEndOfATrialOfManyWritersIsReadAtOnce) {
+  for (int i = 0; i < 3000; ++i) Close(Open(Uuid::Random()));
+  const int reads = store_.writer_reads();
+  EXPECT_EQ(Look(), TrialState::kCompleted);
+  EXPECT_EQ(store_.writer_reads() - reads, 1);
+  Close(Open(first_), WriterState::kDied);
+  Close(Open(second_));
+  EXPECT_EQ(Look(), TrialState::kFailed);
+  EXPECT_EQ(store_.writer_reads() - reads, 2);
+}
+
+// On which each statement takes a while.
+class SlowClock final : public Clock {
+ public:
+  explicit SlowClock(const Clock& clock) : clock_(clock) {}
+  absl::Time Now() const override { return clock_.Now(); }
+  absl::Duration Monotonic() const override { return passed_ += absl::Milliseconds(200); }
+
+ private:
+  const Clock& clock_;
+  mutable absl::Duration passed_ = absl::ZeroDuration();
+};
+
+TEST_F(TrialKeeperTest, ALookThatHasNoTimeForAllTrialsGoesOnNextTime) {
+  constexpr int kTrials = 20;
+  std::vector<TrialId> ended;
+  for (int i = 0; i < kTrials; ++i) {
+    Close(Open(Uuid::Random(), absl::StrCat("trial-", i)));
+    ended.push_back(trial_id_);
+  }
+  const auto stored = [&] {
+    return std::count_if(ended.begin(), ended.end(), [&](TrialId trial_id) {
+      return store_.trial_state(trial_id) == TrialState::kCompleted;
+    });
+  };
+  const SlowClock slow(clock_);
+  TrialKeeper keeper(store_, *registry_, slow);
+  EXPECT_FALSE(keeper.Look(epoch_)) << "a renewal may be due";
+  EXPECT_LT(stored(), 3);
+  int looks = 1;
+  for (; !keeper.Look(epoch_); ++looks) ASSERT_LT(looks, 10 * kTrials);
+  EXPECT_EQ(stored(), kTrials) << "each has its turn";
+  EXPECT_TRUE(registry_->Trials().empty());
 }
 
 }  // namespace
