@@ -1,7 +1,6 @@
 // Too many connections: the listener goes on, and there is room again when they leave.
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -45,20 +44,17 @@ TEST_F(ConnectionsTest, RunningOutOfDescriptorsDoesNotDeafenTheListener) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "without descriptors the sanitizer takes objects for unreadable: it asks a pipe";
 #endif
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
-  rlimit few = before;
-  few.rlim_cur = 128;
-  // The master takes it over from us.
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
   StartMaster();
-  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(master_->Stop(), "exit 0") << master_->LogTail();
+  ASSERT_TRUE(master_->StartAndWait({.descriptors_max = 128})) << master_->LogTail();
   const auto listen = ParseHostPort(master_->grpc_address());
   ASSERT_TRUE(listen.ok());
   std::vector<int> crowd;
   for (int i = 0; i < 200; ++i) crowd.push_back(Connect(listen->port));
-  EXPECT_TRUE(
-      Eventually([&] { return master_->CountInLog("accept_failed") > 0; }, absl::Seconds(20)));
+  EXPECT_TRUE(Eventually([&] { return master_->CountInLog("few descriptors left") > 0; },
+                         absl::Seconds(20)))
+      << master_->LogTail();
+  EXPECT_EQ(master_->CountInLog("accept_failed"), 0) << "its own files have some, too";
   for (const int fd : crowd) close(fd);
   RawStream stream(*client_);
   const Uuid writer = Uuid::Random();

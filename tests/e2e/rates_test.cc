@@ -165,27 +165,24 @@ TEST_F(WrongTokensTest, GuessingIsSlowedByAddressAndNobodyElseIsLockedOut) {
   EXPECT_TRUE(Eventually([&] { return With(from, token_).code == "200"; }, absl::Seconds(20)));
 }
 
-TEST_F(WrongTokensTest, OfGrpcAConnectionIsSlowedAndOthersAreNot) {
-  const auto working = Channel();
-  std::shared_ptr<grpc::Channel> guessing;
-  grpc::Status right;
-  // As above.
-  for (int attempt = 0; attempt < 5 && right.ok(); ++attempt) {
-    guessing = Channel();
-    grpc::Status last;
-    int wrong = 0;
-    while (last.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED && wrong < 60) {
-      last = Ask(guessing, absl::StrCat(token_, wrong++));
-      EXPECT_FALSE(last.ok());
-    }
-    EXPECT_EQ(last.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
-    EXPECT_TRUE(attempt > 0 || wrong >= 20) << wrong;
-    right = Ask(guessing, token_);
+TEST_F(WrongTokensTest, GuessesByGrpcAreCountedWithThoseByHttpAndToldWhenToComeAgain) {
+  const auto guessing = Channel();
+  grpc::Status last;
+  int wrong = 0;
+  while (last.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED && wrong < 60) {
+    last = Ask(guessing, absl::StrCat(token_, wrong++));
+    EXPECT_FALSE(last.ok());
   }
-  EXPECT_EQ(right.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
+  EXPECT_EQ(last.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_GE(wrong, 20);
+  EXPECT_THAT(last.error_details(), HasSubstr("google.rpc.RetryInfo"));
+  // From the same address, whatever the connection and the port.
+  EXPECT_EQ(Ask(Channel(), token_).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
       << "told apart it would be a guess";
-  EXPECT_TRUE(Ask(working, token_).ok());
-  EXPECT_TRUE(Ask(guessing, token_).ok()) << "it was right on another";
+  EXPECT_EQ(With("127.0.0.1", token_).code, "429");
+  EXPECT_EQ(With("127.0.0.4", token_).code, "200") << "another address";
+  EXPECT_TRUE(Eventually([&] { return Ask(guessing, token_).ok(); }, absl::Seconds(20)));
+  EXPECT_TRUE(Ask(Channel(), token_).ok()) << "it was right from here before";
 }
 
 TEST_F(WrongTokensTest, ARevokedTokenThatIsShownAgainAndAgainKeepsNobodyOut) {

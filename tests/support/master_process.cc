@@ -68,6 +68,10 @@ void MasterProcess::Start(const Life& life) {
     words.insert(words.end(), {"--database-url", options_.database_url});
   }
   words.insert(words.end(), options_.flags.begin(), options_.flags.end());
+  if (life.descriptors_max > 0) {
+    words.insert(words.begin(),
+                 {"/usr/bin/prlimit", absl::StrCat("--nofile=", life.descriptors_max)});
+  }
   std::map<std::string, std::string> environment;
   if (!life.failpoints.empty()) environment["STEPWELL_FAILPOINTS"] = life.failpoints;
   child_.Start(words, environment, File(options_, ".log"));

@@ -33,6 +33,8 @@ class MasterProcess {
   struct Life {
     // STEPWELL_FAILPOINTS of this start.
     std::string failpoints = {};
+    // Soft and hard; 0 = as this process has them.
+    int descriptors_max = 0;
   };
 
   // Picks ports that are free now; they stay the same for all starts.
