@@ -147,6 +147,9 @@ bool HoldsWithoutDescriptors(const std::function<bool()>& holds) {
 
 // Whoever held many connections open ended the admin's token, and what it had made, for all.
 TEST_F(KeptTokenTest, OutOfDescriptorsTheTokenLivesOnAndOthersAreMade) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "without descriptors the sanitizer takes objects for unreadable: it asks a pipe";
+#endif
   const auto guard = TokenGuard::Open(path_, clock_);
   ASSERT_TRUE(guard.ok()) << guard.status();
   const std::string token = Token();
