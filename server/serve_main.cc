@@ -2,7 +2,6 @@
 
 #include <malloc.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "base/descriptor_limit.h"
 #include "base/grpc_log.h"
 #include "base/log.h"
 #include "base/process_secrets.h"
@@ -263,14 +263,6 @@ int ApplyMigrations(const ServeOptions& options) {
   for (const std::string& name : *applied) std::printf("applied %s\n", name.c_str());
   if (applied->empty()) std::printf("the schema is up to date\n");
   return 0;
-}
-
-// One for each connection, and a stranger's are among them: the usual soft limit of 1024 is two addresses' worth.
-void RaiseDescriptorLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 int Serve(ServeOptions options) {

@@ -1,6 +1,5 @@
 #include "client/agent/agent_main.h"
 
-#include <sys/resource.h>
 #include <sysexits.h>
 #include <unistd.h>
 
@@ -9,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/descriptor_limit.h"
 #include "base/grpc_log.h"
 #include "base/process_secrets.h"
 #include "base/worker.h"
@@ -24,14 +24,6 @@ int Complain(const absl::Status& status, int code) {
   std::cerr << "stepwell agent: " << status.message() << "\n";
   if (code == EX_USAGE) std::cerr << "Try: stepwell agent --help\n";
   return code;
-}
-
-// A descriptor per ring and per spool segment: the usual soft limit of 1024 is a few busy ranks.
-void RaiseDescriptorLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // Signals are taken by a thread of their own: handlers may do next to nothing.

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,6 +18,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
+#include "base/descriptor_limit.h"
+#include "base/grpc_log.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "client/agent/agent.h"
@@ -47,14 +48,6 @@ constexpr char kExamples[] =
 
 // An agent that leaves does so within a second or two.
 constexpr absl::Duration kLeavingPatience = absl::Seconds(5);
-
-// A descriptor per ring and per segment of the spool.
-void RaiseDescriptorLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 // That of the machine's list of users: the directory may have one which the owner is not in. Whom the list does not
 // have gets nobody's.
@@ -221,6 +214,7 @@ absl::StatusOr<UploadOutcome> Send(const Upload& upload, const std::string& plac
   RaiseDescriptorLimit();
   // What goes well is told by the command itself.
   log::Setup({.level = log::Level::kWarning});
+  LogWhatGrpcSays();
   agent::AgentOptions options;
   options.server = upload.master.address;
   options.tls = upload.tls;
