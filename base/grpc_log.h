@@ -20,19 +20,21 @@ namespace stepwell {
 
 inline void LogWhatGrpcSays() {
   gpr_set_log_function([](gpr_log_func_args* line) {
-    static SparingLog& sparing = *new SparingLog();  // gRPC's threads may outlive what is static
+    // gRPC's threads may outlive what is static. What an error has to say does not wait for what others said.
+    static SparingLog& errors = *new SparingLog();
+    static SparingLog& rest = *new SparingLog();
     constexpr std::size_t kBytesMax = 512;
     const absl::string_view what = line->message;
     // Why it ends the process is told in any case.
     const bool is_last = absl::StartsWith(what, "assertion failed");
-    const auto others = sparing.MaySay(SteadyTime::Now());
+    const bool is_error = line->severity == GPR_LOG_SEVERITY_ERROR;
+    const auto others = (is_error ? errors : rest).MaySay(SteadyTime::Now());
     if (!others && !is_last) return;
+    const auto level = is_error ? log::Level::kWarning : log::Level::kDebug;
     const absl::string_view file = line->file;
     const std::size_t slash = file.rfind('/');
     const std::string where = absl::StrCat(
         slash == absl::string_view::npos ? file : file.substr(slash + 1), ":", line->line);
-    const auto level =
-        line->severity == GPR_LOG_SEVERITY_ERROR ? log::Level::kWarning : log::Level::kDebug;
     log::Write(is_last ? log::Level::kError : level, "grpc_said",
                {{"what", what.substr(0, kBytesMax)},
                 {"where", where},

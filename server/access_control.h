@@ -29,16 +29,19 @@
 namespace stepwell {
 
 class RateLimits;
+class StrangerWatch;
 
 class AccessControl {
  public:
   // Null: this master asks for no token, and whoever calls may do everything. Both outlive this.
-  // `rates` null: nothing is limited.
-  AccessControl(TokenGuard* guard, TokenStore& store, RateLimits* rates = nullptr)
-      : guard_(guard), store_(store), rates_(rates) {}
+  // `rates` null: nothing is limited. `strangers`, of the gRPC port, hears on which connections somebody is known.
+  AccessControl(TokenGuard* guard, TokenStore& store, RateLimits* rates = nullptr,
+                StrangerWatch* strangers = nullptr)
+      : guard_(guard), store_(store), rates_(rates), strangers_(strangers) {}
 
   bool asks() const { return guard_ != nullptr; }
   RateLimits* rates() const { return rates_; }
+  StrangerWatch* strangers() const { return strangers_; }
   // Null where nobody is asked.
   absl::StatusOr<Caller> Identify(std::string_view authorization) const;
   absl::StatusOr<Caller> IdentifyToken(const std::string& token) const;
@@ -70,6 +73,7 @@ class AccessControl {
   TokenGuard* const guard_;
   TokenStore& store_;
   RateLimits* const rates_;
+  StrangerWatch* const strangers_;
   // Questions where trials lie: whoever asks for many waits with them, and not the tokens of others, for which half of the
   // turns are left.
   static constexpr int kLookupsMax = 8;

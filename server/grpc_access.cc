@@ -15,6 +15,7 @@
 #include "server/http/rpc_channel.h"
 #include "server/peer_address.h"
 #include "server/rate_limits.h"
+#include "server/stranger_watch.h"
 #include "server/token_text.h"
 
 namespace stepwell {
@@ -82,7 +83,10 @@ std::string AddressOf(const grpc::ServerContextBase& call) {
 
 absl::StatusOr<Caller> CallerOf(const AccessControl* access, const grpc::ServerContextBase& call) {
   if (access == nullptr || !access->asks()) return Caller();
-  return Identified(*access, call, InnerAddressOf(call) ? nullptr : access->rates());
+  auto caller = Identified(*access, call, InnerAddressOf(call) ? nullptr : access->rates());
+  if (caller.ok() && access->strangers() != nullptr)
+    access->strangers()->Know(call.peer(), *caller);
+  return caller;
 }
 
 absl::StatusOr<Caller> KnownCallerOf(const AccessControl* access,
@@ -108,6 +112,12 @@ GrpcEntry EnterIngest(const AccessControl* access, const grpc::ServerContextBase
   if (!caller.ok()) return {GrpcError(caller.status()), nullptr};
   const absl::Status may = access->CheckIngests(*caller);
   if (!may.ok()) return {GrpcError(may), nullptr};
+  return {grpc::Status::OK, *std::move(caller)};
+}
+
+GrpcEntry EnterOther(const AccessControl& access, const grpc::ServerContextBase& call) {
+  absl::StatusOr<Caller> caller = CountedCaller(access, call, nullptr);
+  if (!caller.ok()) return {GrpcError(caller.status()), nullptr};
   return {grpc::Status::OK, *std::move(caller)};
 }
 

@@ -32,6 +32,8 @@ GrpcEntry EnterCall(const AccessControl* access, const grpc::ServerContextBase& 
                     const google::protobuf::Message& request);
 // Likewise, of a call whose trial is told later: whether it may ingest anything at all. MayEnter, once it was told.
 GrpcEntry EnterIngest(const AccessControl* access, const grpc::ServerContextBase& call);
+// Likewise, of what is no method of our services: whether somebody is known.
+GrpcEntry EnterOther(const AccessControl& access, const grpc::ServerContextBase& call);
 // What EnterCall asks of a caller's grants, of trials that stand in a message which is not of its request's type. Counts
 // nothing.
 grpc::Status MayEnter(const AccessControl* access, const Caller& caller,

@@ -149,8 +149,8 @@ void GrpcDoorkeeper::SetServing(bool serving) {
 
 grpc::ServerGenericBidiReactor* GrpcDoorkeeper::CreateReactor(
     grpc::GenericCallbackServerContext* call) {
-  const auto caller = CallerOf(&access_, *call);
-  if (!caller.ok()) return new Refusal(GrpcError(caller.status()));
+  const GrpcEntry entry = EnterOther(access_, *call);
+  if (!entry.ok()) return new Refusal(entry.status);
   if (call->method() == "/grpc.health.v1.Health/Check") return new Check(*this);
   if (call->method() == "/grpc.health.v1.Health/Watch") return new Watch(*this);
   return new Refusal(grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "there is no such method"));

@@ -1,6 +1,6 @@
 // GrpcDoorkeeper: what is called on the gRPC port and is no method of ours, where tokens are asked for: health
 // (grpc.health.v1), and methods that there are not. Each is asked for its token first, before its message is
-// read, so that without one all that is there and all that is not look alike. It stands in for gRPC's own health
+// read: without one health and what is not there look alike (a method of ours does, too, to who sends it a message of its own). It stands in for gRPC's own health
 // service, which asks nobody; there is no reflection, whose streams hold a thread each for as long as a client
 // likes. Thread-safe.
 //

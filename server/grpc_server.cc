@@ -2,13 +2,13 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -31,11 +31,6 @@ namespace stepwell {
 namespace {
 
 constexpr int kMessageSendBytesMax = 64 << 20;
-
-std::uint64_t InodeOf(int fd) {
-  struct stat about {};
-  return fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) ? about.st_ino : 0;
-}
 
 void SetArguments(grpc::ServerBuilder& builder, int threads_max) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(kMessageReadBytesMax));
@@ -63,6 +58,13 @@ int DescriptorsForConnections() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return static_cast<int>(kMany);
   const rlim_t count = std::min(limit.rlim_cur, kMany);
   return static_cast<int>(count - std::min(kReserve, count / 4));
+}
+
+// As poll() wants it; -1: for ever.
+int PollTime(SteadyTime until) {
+  const absl::Duration left = until.Left();
+  if (left == absl::InfiniteDuration()) return -1;
+  return static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))));
 }
 
 // Who links its library has reflection in each server of the process.
@@ -139,10 +141,31 @@ void GrpcServer::SetServing(bool serving) {
 
 void GrpcServer::AcceptLoop() {
   std::array<pollfd, 2> waits{pollfd{socket_->fd(), POLLIN, 0}, pollfd{wake_fd_, POLLIN, 0}};
+  SteadyTime looked = SteadyTime::Now();
+  const auto next_look = [&] {
+    const absl::Duration calm = owes_memory_ ? StrangerWatch::kRestEach : absl::InfiniteDuration();
+    return looked + std::min(strangers_.NextLook(), calm);
+  };
   while (true) {
-    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return;
+    if (poll(waits.data(), waits.size(), PollTime(next_look())) < 0 && errno != EINTR) return;
     if (waits[1].revents != 0) return;
     if (waits[0].revents != 0) AcceptOne();
+    if (!next_look().HasPassed()) continue;
+    looked = SteadyTime::Now();
+    LookAtStrangers(looked);
+  }
+}
+
+void GrpcServer::LookAtStrangers(SteadyTime now) {
+  const std::vector<StrangerWatch::Ended> ended = strangers_.Look(now);
+  for (const auto& each : ended) TellEnded(each.address, each.why);
+  if (!ended.empty()) {
+    owes_memory_ = true;
+    calm_from_ = now + StrangerWatch::kRestEach;
+  } else if (owes_memory_ && now >= calm_from_) {
+    // What a flood was held in stays with malloc otherwise, hundreds of megabytes of it.
+    malloc_trim(0);
+    owes_memory_ = false;
   }
 }
 
@@ -174,11 +197,16 @@ void GrpcServer::AcceptOne() {
   }
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  connections_[address].push_back({fd, InodeOf(fd)});
-  Acceptor::NewConnectionParameters connection;
-  connection.listener_fd = socket_->fd();
-  connection.fd = fd;
-  acceptor_->HandleNewConnection(&connection);
+  const ConnectionSocket connection = ConnectionSocket::Of(fd);
+  connections_[address].push_back(connection);
+  if (doorkeeper_ != nullptr) {
+    strangers_.Add(EndOfSocket(reinterpret_cast<const sockaddr&>(peer)), address, connection,
+                   SteadyTime::Now());
+  }
+  Acceptor::NewConnectionParameters handed;
+  handed.listener_fd = socket_->fd();
+  handed.fd = fd;
+  acceptor_->HandleNewConnection(&handed);
 }
 
 void GrpcServer::RefuseConnection(int fd, const std::string& address, const char* why) {
@@ -189,8 +217,11 @@ void GrpcServer::RefuseConnection(int fd, const std::string& address, const char
   }
 }
 
-bool GrpcServer::IsGone(const Connection& connection) {
-  return InodeOf(connection.fd) != connection.inode;
+void GrpcServer::TellEnded(const std::string& address, const char* why) {
+  if (const auto others = ended_log_.MaySay(SteadyTime::Now())) {
+    log::Warning("connection_ended",
+                 {{"address", address}, {"why", why}, {"others_since", *others}});
+  }
 }
 
 bool GrpcServer::HasPlace(const std::string& address) {
@@ -198,12 +229,12 @@ bool GrpcServer::HasPlace(const std::string& address) {
   const auto cap = static_cast<std::size_t>(options_.connections_per_address_max);
   auto& held = connections_[address];
   if (held.size() >= cap) {
-    std::erase_if(held, IsGone);
+    std::erase_if(held, [](const ConnectionSocket& each) { return each.IsGone(); });
   }
   // Addresses without connections are forgotten now and then.
   if (connections_.size() > 10'000) {
     for (auto at = connections_.begin(); at != connections_.end();) {
-      std::erase_if(at->second, IsGone);
+      std::erase_if(at->second, [](const ConnectionSocket& each) { return each.IsGone(); });
       at = at->second.empty() && at->first != address ? connections_.erase(at) : std::next(at);
     }
   }
@@ -216,6 +247,8 @@ void GrpcServer::StopAccepting() {
   if (write(wake_fd_, &one, sizeof one) < 0) return;
   worker_.Join();
   socket_.reset();
+  // Nobody looks any more: whoever is not known by now goes.
+  strangers_.Look(SteadyTime::InfiniteFuture());
 }
 
 void GrpcServer::Stop(SteadyTime deadline) {

@@ -1,7 +1,7 @@
 // GrpcServer: the gRPC port. Accepts connections itself and hands them to gRPC: Debian's gRPC stops
 // listening for ever once accept() fails for want of descriptors, this loop does not; and it bounds
-// the connections of one address. Health is built in; reflection where nobody is asked for a token. Thread
-// "accept".
+// the connections of one address, and what comes on those where nobody is known (StrangerWatch). Health is built
+// in; reflection where nobody is asked for a token. Thread "accept".
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -21,9 +21,11 @@
 #include "base/tls/tls_reload.h"
 #include "base/worker.h"
 #include "server/access_control.h"
+#include "server/connection_socket.h"
 #include "server/grpc_doorkeeper.h"
 #include "server/listen_socket.h"
 #include "server/rate_limits.h"
+#include "server/stranger_watch.h"
 
 namespace stepwell {
 
@@ -60,35 +62,37 @@ class GrpcServer {
   void StopAccepting();
   void Stop(SteadyTime deadline);
   int port() const { return port_; }
+  // For the AccessControl that Start is given. Lives as long as this.
+  StrangerWatch& strangers() { return strangers_; }
 
  private:
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
-  // A connection as it was handed over. gRPC owns the descriptor; the inode tells whether the number
-  // still stands for the same socket.
-  struct Connection {
-    int fd = -1;
-    std::uint64_t inode = 0;
-  };
-
   struct NamedService {
     grpc::Service* service;
     std::string name;
   };
 
-  static bool IsGone(const Connection& connection);
   void AcceptLoop();
   void AcceptOne();
   // Counts the living connections of an address, as AddressKey; false when there is no place for one more.
   bool HasPlace(const std::string& address);
   void RefuseConnection(int fd, const std::string& address, const char* why);
+  void LookAtStrangers(SteadyTime now);
+  void TellEnded(const std::string& address, const char* why);
 
   const Options options_;
   std::vector<NamedService> services_;
   std::optional<ListenSocket> socket_;
   std::unique_ptr<Acceptor> acceptor_;
-  std::map<std::string, std::vector<Connection>> connections_;  // confined to the thread
+  std::map<std::string, std::vector<ConnectionSocket>> connections_;  // confined to the thread
+  KernelSockets sockets_;
+  StrangerWatch strangers_{sockets_};
+  // The thread's: strangers' connections were ended, and what they took is with malloc until it is calm.
+  bool owes_memory_ = false;
+  SteadyTime calm_from_;
   SparingLog refused_log_;
   SparingLog failed_log_;
+  SparingLog ended_log_;
   int port_ = 0;
   // Those from here on are left to what the master itself opens.
   int descriptors_max_ = 0;

@@ -11,7 +11,7 @@ inline constexpr std::int64_t kChunkBytesMax = 1 << 20;
 inline constexpr std::int64_t kMessageBytesMax = 4 << 20;
 // What gRPC reads at all: between the two a message is read and answered precisely; beyond it gRPC
 // ends the stream with RESOURCE_EXHAUSTED.
-inline constexpr std::int64_t kMessageReadBytesMax = 16 << 20;
+inline constexpr std::int64_t kMessageReadBytesMax = 8 << 20;
 inline constexpr std::int32_t kChunkSamplesMax = 65536;
 inline constexpr std::int32_t kChunkTablesMax = 4096;
 inline constexpr std::int32_t kChunkLossesMax = 1000;

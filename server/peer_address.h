@@ -21,6 +21,10 @@ std::optional<std::string> AddressKey(std::string_view address);
 std::string AddressOfSocket(const sockaddr& peer);
 // Of a peer as gRPC writes it; empty where it has no address.
 std::string AddressOfPeer(std::string_view peer);
+// A connection's other end with its port, "10.0.0.7:51034" or "[2001:db8::1]:51034", without a zone: the same from its socket and from
+// its peer as gRPC writes it. Empty as above.
+std::string EndOfSocket(const sockaddr& peer);
+std::string EndOfPeer(std::string_view peer);
 // "10.0.0.7,2001:db8::1": keys of addresses with commas between them. kInvalidArgument names the one that is none.
 absl::StatusOr<std::set<std::string>> ParseAddresses(std::string_view text_untrusted);
 

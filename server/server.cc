@@ -323,7 +323,7 @@ void Server::Parts::MakeRooms(const Uuid& incarnation) {
                      SweepLoop::Parts{*caps_store, state, clock});
   windows.emplace(ProfilingWindows::Parts{*window_store, state, *director, clock});
   trial_keeper.emplace(*ingest_store, *registry, clock);
-  access.emplace(tokens.get(), *token_store, rates.get());
+  access.emplace(tokens.get(), *token_store, rates.get(), &grpc->strangers());
   context.emplace(
       IngestContext{*ingest_store, *queue, *heads, state, stats, *registry, *director, clock,
                     incarnation, [this](TrialId trial_id) { fold_loop->FoldSoon(trial_id); },

@@ -196,8 +196,8 @@ absl::StatusOr<Caller> TokenGuard::IdentifyToken(const std::string& token) {
   if (admin_ != nullptr && IsSameDigest(whole, admin_->digest)) return admin_;
   // The one in the file is in no form that tells its id.
   if (!parts) {
-    return ended_.Knows(kAdminId, whole) ? EndedTokenRefusal(kNotKnown)
-                                         : absl::UnauthenticatedError(kNotKnown);
+    return ended_.Knows(AdminMaker(whole), whole) ? EndedTokenRefusal(kNotKnown)
+                                                  : absl::UnauthenticatedError(kNotKnown);
   }
   STEPWELL_RETURN_IF_ERROR(CheckMemory());
   const auto found = holders_.find(std::string(parts->id));
@@ -213,7 +213,7 @@ void TokenGuard::Take(StoredToken stored) {
   if (admin_ == nullptr || !IsSameDigest(admin_->digest, stored.digest)) {
     if (admin_ != nullptr) {
       End(*admin_);
-      ended_.Note(kAdminId, admin_->digest);
+      ended_.Note(AdminMaker(admin_->digest), admin_->digest);
     }
     admin_ = std::make_shared<TokenHolder>();
     admin_->id = kAdminId;
@@ -263,7 +263,7 @@ void TokenGuard::NoteGone(const absl::Status& why) {
   stored_ = {};
   if (admin_ != nullptr) {
     End(*admin_);
-    ended_.Note(kAdminId, admin_->digest);
+    ended_.Note(AdminMaker(admin_->digest), admin_->digest);
   }
   admin_ = nullptr;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <ctime>
 #include <functional>
 #include <set>
@@ -21,6 +22,7 @@ namespace {
 constexpr std::size_t kDnsBytesMax = 253;
 constexpr std::size_t kUriBytesMax = 512;
 constexpr std::size_t kCommonNameBytesMax = 128;  // 64 characters are RFC 5280's bound
+// Of a client's certificate; one with more has none of them.
 constexpr int kNamesMax = 64;
 
 bool IsDnsName(absl::string_view name) {
@@ -57,18 +59,18 @@ void Take(const std::string& name, std::set<std::string>& names) {
   if (auto checked = CheckCertificateName(name); checked.ok()) names.insert(*std::move(checked));
 }
 
-void ForEachAlternative(const X509* certificate,
+void ForEachAlternative(const X509* certificate, int count_max,
                         const std::function<void(const GENERAL_NAME&)>& take) {
   auto* found = static_cast<GENERAL_NAMES*>(
       X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
   if (found == nullptr) return;
   const int count = sk_GENERAL_NAME_num(found);
-  for (int at = 0; at < count && count <= kNamesMax; ++at) take(*sk_GENERAL_NAME_value(found, at));
+  for (int at = 0; at < count && count <= count_max; ++at) take(*sk_GENERAL_NAME_value(found, at));
   GENERAL_NAMES_free(found);
 }
 
 void TakeAlternatives(const X509* certificate, std::set<std::string>& names) {
-  ForEachAlternative(certificate, [&names](const GENERAL_NAME& name) {
+  ForEachAlternative(certificate, kNamesMax, [&names](const GENERAL_NAME& name) {
     if (name.type == GEN_DNS) Take(absl::StrCat("dns:", BytesOf(name.d.dNSName)), names);
     if (name.type == GEN_URI) {
       Take(absl::StrCat("uri:", BytesOf(name.d.uniformResourceIdentifier)), names);
@@ -152,7 +154,8 @@ std::vector<std::string> ServerNames(std::string_view pem) {
     if (!name.empty() && is_new) names.push_back(name);
   };
   if (certificate != nullptr) {
-    ForEachAlternative(certificate.get(), [&add](const GENERAL_NAME& name) {
+    // The operator's own.
+    ForEachAlternative(certificate.get(), INT_MAX, [&add](const GENERAL_NAME& name) {
       if (name.type == GEN_DNS && IsDnsName(BytesOf(name.d.dNSName))) add(BytesOf(name.d.dNSName));
       if (name.type == GEN_IPADD) add(AddressOf(BytesOf(name.d.iPAddress)));
     });

@@ -53,6 +53,8 @@ struct AgentOptions {
   // Every writer found goes to `server`, whatever it asked for ("offline" too); no machine is
   // sampled; Run returns when all of it is acked or refused, or after `leave_after` without an ack.
   bool upload = false;
+  // As TraceSender::Options.
+  bool sends_named_files = true;
   // Gives up once no recorder lives, something is unacked, and no ack came for so long; the spool
   // stays for the next agent. Infinite = never.
   absl::Duration leave_after = absl::InfiniteDuration();

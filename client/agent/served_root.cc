@@ -73,7 +73,9 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
   if (owner_) spool_.segments = std::make_shared<SegmentBudget>(kUserSegmentsMax);
   if (!owner_) {
     traces_ = std::make_unique<TraceSender>(
-        format_directory_.get(), TraceSender::Options{.machine = face_.agent_id},
+        format_directory_.get(),
+        TraceSender::Options{.machine = face_.agent_id,
+                             .sends_named_files = options_.sends_named_files},
         [this](const std::string& server) { return links_.Resolve(server); },
         MakeTraceCalls(
             options.tls,

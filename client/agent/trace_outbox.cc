@@ -13,6 +13,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/process_secrets.h"
 #include "base/status_macros.h"
@@ -105,7 +107,19 @@ std::vector<std::string> TraceOutbox::OwnFolders(absl::Duration age) const {
 
 bool TraceOutbox::Holds(const std::string& path) const {
   const absl::StatusOr<std::string> folder = FolderPath();
-  return folder.ok() && absl::StartsWith(path, absl::StrCat(*folder, "/", kFolderOfOne));
+  absl::string_view rest = path;
+  if (!folder.ok() || !absl::ConsumePrefix(&rest, *folder) || !absl::ConsumePrefix(&rest, "/")) {
+    return false;
+  }
+  const std::pair<absl::string_view, absl::string_view> parts =
+      absl::StrSplit(rest, absl::MaxSplits('/', 1));
+  const auto& [one, name] = parts;
+  if (!absl::StartsWith(one, kFolderOfOne) || absl::StrContains(name, '/') || name.empty() ||
+      name == "." || name == "..") {
+    return false;
+  }
+  struct stat found {};
+  return lstat(absl::StrCat(*folder, "/", one).c_str(), &found) == 0 && S_ISDIR(found.st_mode);
 }
 
 bool TraceOutbox::MayHaveNew() {

@@ -32,7 +32,7 @@ class TraceOutbox {
                                                      std::string_view bytes) const;
   // The absolute paths of KeepFile's folders that nobody changed for so long.
   std::vector<std::string> OwnFolders(absl::Duration age = absl::ZeroDuration()) const;
-  // The path is of a file that KeepFile wrote there.
+  // The path is of a file that KeepFile wrote there, by no link.
   bool Holds(const std::string& path) const;
 
   // Another note may lie there than when this was last asked. Cheap: asked at each visit.

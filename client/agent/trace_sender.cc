@@ -227,6 +227,7 @@ bool TraceSender::SendAll() {
       }
       known = sendings_.emplace(name, Sending{*std::move(job), {}, Backoff(options_.retry)}).first;
     }
+    if (!IsSent(known->second)) continue;
     if (resolve_(known->second.job.writer.server) == kOffline) continue;
     if (!known->second.due.HasPassed()) {
       is_waiting = true;
@@ -240,6 +241,18 @@ bool TraceSender::SendAll() {
     sendings_.erase(known);
   }
   return is_waiting;
+}
+
+bool TraceSender::IsSent(Sending& sending) const {
+  if (options_.sends_named_files || sent_outbox_.Holds(sending.job.path)) return true;
+  if (!std::exchange(sending.is_told, true)) {
+    log::Warning("trace_left",
+                 {{"path", sending.job.path},
+                  {"why",
+                   "it lies outside of the spool directory; --named-files sends what the "
+                   "notes there name, which are to be your own"}});
+  }
+  return false;
 }
 
 TraceSender::Outcome TraceSender::Send(const std::string& name, Sending& sending) {

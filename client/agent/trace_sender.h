@@ -43,6 +43,9 @@ class TraceSender {
     Backoff::Options retry = {.first = absl::Milliseconds(500), .longest = absl::Seconds(30)};
     // Its trial or its writer may come to the master yet: so long is that believed.
     absl::Duration unknown_max = absl::Minutes(10);
+    // Also files that lie elsewhere than beside the notes. Whose notes are not known to be one's own leaves those alone: a note
+    // names whatever its writer wants read, and removed.
+    bool sends_named_files = true;
   };
   static constexpr std::size_t kKeptMax = 32;
   // Where the traces of a writer that asked for this server go: HOST:PORT, or "offline". Called on the sender's thread.
@@ -75,6 +78,7 @@ class TraceSender {
     Backoff backoff;
     SteadyTime first_tried = {};
     SteadyTime due = {};
+    bool is_told = false;
   };
   enum class Outcome { kOver, kLater };
 
@@ -90,6 +94,8 @@ class TraceSender {
   bool SendAll();
   // Captures first: somebody waits for them.
   std::vector<std::string> NamesInTurn() const;
+  // Where it is not, that is told once.
+  bool IsSent(Sending& sending) const;
   Outcome Send(const std::string& name, Sending& sending);
   absl::StatusOr<v1::UploadTraceResponse> Upload(const std::string& server, Sending& sending);
   Outcome Judge(const absl::Status& failed, Sending& sending);

@@ -207,6 +207,7 @@ struct Upload {
   MasterPlace master;
   absl::Duration patience;
   std::shared_ptr<TlsReload> tls = nullptr;
+  bool sends_named_files = false;
 };
 
 absl::StatusOr<UploadOutcome> Send(const Upload& upload, const std::string& place,
@@ -220,6 +221,7 @@ absl::StatusOr<UploadOutcome> Send(const Upload& upload, const std::string& plac
   options.tls = upload.tls;
   options.spool_dir = place;
   options.upload = true;
+  options.sends_named_files = upload.sends_named_files;
   options.leave_after = upload.patience;
   // Nothing new is recorded: what is there has the room that it takes.
   options.spool_bytes_max = INT64_MAX;
@@ -255,11 +257,15 @@ int Tell(UploadOutcome outcome, const Upload& upload, bool as_json, Streams stre
 int RunUpload(const std::vector<std::string>& args, Streams streams) {
   CommandOptions options("upload", "DIR", kExamples);
   options.Value("timeout", "TIME", "give up after so long without an answer, 1s ... 24h (1m)");
+  options.Flag("named-files",
+               "send trace files that lie outside of DIR, too, where it names some: only of a DIR "
+               "that nobody else wrote");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const absl::StatusOr<absl::Duration> patience =
       options.Duration("timeout", absl::Minutes(1), absl::Seconds(1), absl::Hours(24));
   if (!patience.ok()) return options.UsageError(patience.status(), streams);
   Upload upload{options.argument(), options.master(), *patience};
+  upload.sends_named_files = options.Has("named-files");
   if (!upload.master.tls.empty()) {
     auto opened = OpenTls(upload.master.tls);
     if (!opened.ok()) return options.UsageError(opened.status(), streams);

@@ -9,13 +9,20 @@ import os
 import re
 import socket
 import struct
+import threading
 import time
 import zlib
 
 import h2
 import wire
+from push import push
 from stand import VICTIM, Stand
 from table import HEAD, RESIDENT_GROWTH_MIB_MAX, Answers, attack, code, told
+
+# As long as a message may be.
+ENDLESS_BYTES = 8 << 20
+# Two hundred of them would be 1.6 GB a second connection.
+ENDLESS_GROWTH_MIB_MAX = 400
 
 # --- floods and lengths
 
@@ -115,7 +122,52 @@ def rapid_reset(stand: Stand) -> Answers:
     except OSError:
         pass  # it was hung up on
     # Whatever became of that connection.
-    return [code(stand.connect().call("/stepwell.v1.QueryService/ListTrials", [b""])[0])]
+    return [patiently(stand, "127.0.0.1", "")]
+
+
+def patiently(stand: Stand, source: str, token: str) -> str:
+    """What a call is answered. Behind a flood the threads of gRPC may be taken for a moment (docs/security.md): then it comes again."""
+    until = time.monotonic() + 15
+    while True:
+        said = code(stand.connect(source).call("/stepwell.v1.QueryService/ListTrials", [b""], token)[0])
+        if said != "RESOURCE_EXHAUSTED" or time.monotonic() > until:
+            return said
+        time.sleep(0.1)
+
+
+@attack("messages of gRPC that begin and do not end, without a token: a hundred on each of twenty connections; others are answered meanwhile", "OK, 200, bounded")
+def endless_messages(stand: Stand) -> Answers:
+    """What they may make the master hold is told by how large it grows; each would take megabytes, and all of them gigabytes."""
+    before = stand.resident_mib()
+    over = threading.Event()
+    strangers = [threading.Thread(target=push_messages, args=(stand, f"127.0.3.{1 + at % 4}", over)) for at in range(20)]
+    for stranger in strangers:
+        stranger.start()
+    answers, largest = [], 0.0
+    for _ in range(20):
+        reading = patiently(stand, "127.0.3.9", stand.reader)
+        page = told(stand.get("/livez", source="127.0.3.9"))
+        largest = max(largest, stand.resident_mib() - before)
+        bounded = "bounded" if largest < ENDLESS_GROWTH_MIB_MAX else f"{largest:.0f} MiB"
+        answers.append(f"{reading}, {page}, {bounded}")
+        over.wait(0.25)
+    over.set()
+    for stranger in strangers:
+        stranger.join()
+    return answers
+
+
+def push_messages(stand: Stand, source: str, over: threading.Event) -> None:
+    """As fast as the master's windows allow, anew wherever it hangs up."""
+    block = h2.call_headers("/stepwell.v1.QueryService/ListTrials", "")
+    while not over.is_set():
+        try:
+            connection = stand.connect(source)
+            streams = range(1, 201, 2)
+            connection.send(b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, at, block) for at in streams))
+            push(connection, {at: h2.grpc_frame(b"", ENDLESS_BYTES) for at in streams}, ENDLESS_BYTES - (1 << 20), over)
+        except OSError:
+            over.wait(0.05)
 
 
 @attack("a hundred clients that send a byte now and then (slow loris); others are answered meanwhile", "200")
@@ -126,6 +178,7 @@ def slow_loris(stand: Stand) -> Answers:
         connection = stand.tls.wrap_socket(plain, server_hostname="127.0.0.1")
         connection.sendall(b"GET / HTTP/1.1\r\nHost: loc" if at % 2 else f"POST /stepwell.v1.QueryService/ListTrials HTTP/1.1\r\n{HEAD}Authorization: Bearer {stand.reader}\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n{{".encode())
         held.append(connection)
+    stand.await_calm()  # of the floods before
     begin = time.monotonic()
     answers = [told(stand.get("/livez")), told(stand.post("QueryService/ListTrials", "{}", stand.reader))]
     took = time.monotonic() - begin

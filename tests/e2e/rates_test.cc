@@ -2,10 +2,12 @@
 // is let in, others are undisturbed, and an agent that is slowed loses nothing.
 #include <gmock/gmock.h>
 #include <google/protobuf/util/time_util.h>
+#include <grpcpp/generic/generic_stub.h>
 
 #include <atomic>
 #include <filesystem>
 
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "nlohmann/json.hpp"
 #include "tests/e2e/error_details.h"
@@ -128,6 +130,35 @@ TEST_F(RatesTest, AStreamThatMakesTooManySeriesIsSlowedAndAllAreMade) {
   const absl::Time reopened = absl::Now();
   Open(again, Uuid::Random(), "series", 1);
   EXPECT_LT(absl::Now() - reopened, absl::Seconds(30));
+}
+
+class FewCallsTest : public TokenRatesTest {
+ protected:
+  Words more() const override { return {"--calls-per-second", "1"}; }
+  std::string shared() const override { return ""; }
+};
+
+TEST_F(FewCallsTest, WhatIsNoMethodOfAServiceIsACallToo) {
+  const std::string reader = MakeToken("read:*").text();
+  grpc::TemplatedGenericStub<v1::ListTrialsRequest, v1::ListTrialsResponse> stub(Channel());
+  for (const std::string method : {"/grpc.health.v1.Health/Check", "/no.such/Method"}) {
+    SCOPED_TRACE(method);
+    grpc::Status refused;
+    for (int i = 0; i < 30 && refused.error_code() != grpc::StatusCode::RESOURCE_EXHAUSTED; ++i) {
+      grpc::ClientContext context;
+      context.AddMetadata("authorization", "Bearer " + reader);
+      v1::ListTrialsRequest request;
+      v1::ListTrialsResponse response;
+      absl::Notification done;
+      stub.UnaryCall(&context, method, {}, &request, &response, [&](grpc::Status status) {
+        refused = std::move(status);
+        done.Notify();
+      });
+      done.WaitForNotification();
+    }
+    EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+    EXPECT_TRUE(DetailOf<RetryInfo>(refused).has_value());
+  }
 }
 
 class WrongTokensTest : public TokenRatesTest {};

@@ -112,7 +112,9 @@ class UploadTest : public SpineTest {
       if (!json.is_open()) continue;
       fs::create_directory(spool_ + "/f1/traces");
       std::ofstream(absl::StrCat(spool_, "/f1/traces/", name, ".json"))
-          << nlohmann::json({{"path", path}, {"writer", nlohmann::json::parse(json)}});
+          << nlohmann::json({{"path", path},
+                             {"writer", nlohmann::json::parse(json)},
+                             {"removes_file", true}});
       return;
     }
     FAIL() << "the spool has no writer";
@@ -242,7 +244,8 @@ TEST_F(UploadTest, AnothersIsSentWithNoRightThatIsRoots) {
   StartMaster();
   master_->Pause();
   ChildProcess upload;
-  upload.Start({BuiltProgram("stepwell"), "upload", spool_, "--server", master_->grpc_address()},
+  upload.Start({BuiltProgram("stepwell"), "upload", spool_, "--server", master_->grpc_address(),
+                "--named-files"},
                {}, scratch_ / "upload.log");
   std::string rights;
   EXPECT_TRUE(Eventually(
@@ -261,6 +264,33 @@ TEST_F(UploadTest, AnothersIsSentWithNoRightThatIsRoots) {
   EXPECT_THAT(Log("upload.log"), HasSubstr("trace_not_uploaded"));
   EXPECT_EQ(QueryNumber("select count(*) from stepwell.traces where $1 = 1", 1), 0);
   EXPECT_TRUE(fs::exists(secret));
+}
+
+// A copy belongs to who made it, and so do the files that another's notes in it name then.
+TEST_F(UploadTest, OfACopyNoFileIsReadOrRemovedThatOnlyItsNotesName) {
+  Record(0, 10);
+  const std::string own = scratch_ / "own.pftrace";
+  std::ofstream(own) << "what the uploader alone may read";
+  const std::string folder = scratch_ / "folder";
+  fs::create_directory(folder);
+  std::ofstream(folder + "/linked.pftrace") << "the same";
+  const std::string traces = fs::canonical(spool_).string() + "/f1/traces";
+  LeaveTraceNote("named", own);
+  LeaveTraceNote("dots", traces + "/stepwell-traces-x/../../../../own.pftrace");
+  fs::create_directory_symlink(folder, traces + "/stepwell-traces-y");
+  LeaveTraceNote("linked", traces + "/stepwell-traces-y/linked.pftrace");
+  fs::create_directory(traces + "/stepwell-traces-z");
+  std::ofstream(traces + "/stepwell-traces-z/held.pftrace") << std::string("\x0a\x02\x08\x01", 4);
+  LeaveTraceNote("held", traces + "/stepwell-traces-z/held.pftrace");
+  StartMaster();
+  EXPECT_EQ(Upload(spool_), "exit 0") << said_;
+  ExpectAllOnce();
+  EXPECT_TRUE(fs::exists(own));
+  EXPECT_TRUE(fs::exists(folder + "/linked.pftrace"));
+  EXPECT_EQ(QueryNumber("select count(*) from stepwell.traces where $1 = 1", 1), 1) << said_;
+  for (const char* name : {"own.pftrace", "linked.pftrace"}) EXPECT_THAT(said_, HasSubstr(name));
+  EXPECT_THAT(said_, HasSubstr("--named-files sends what the notes there name"));
+  EXPECT_FALSE(fs::exists(traces + "/stepwell-traces-z/held.pftrace"));
 }
 
 TEST_F(UploadTest, SendsWhatATrialRecordedOffline) {

@@ -66,6 +66,9 @@ TEST(ServerNamesTest, AreThoseThatClientsCallItBy) {
   EXPECT_THAT(names({"localhost", "10.0.0.7", "Master.lab", "2001:db8::7", "localhost"}),
               ElementsAre("localhost", "10.0.0.7", "Master.lab", "2001:db8::7"));
   EXPECT_THAT(names({}), IsEmpty());
+  std::vector<std::string> many;
+  for (int i = 0; i < 300; ++i) many.push_back(absl::StrCat("host-", i, ".lab"));
+  EXPECT_EQ(names(many), many) << "the bound is of clients' certificates";
   EXPECT_THAT(ServerNames("no certificate"), IsEmpty());
   // Names of a stranger's certificate may be anything.
   EXPECT_THAT(

@@ -272,6 +272,18 @@ TEST(PeerAddressTest, OneNetworkOfIpv6IsOneAddress) {
       {"", ""},
   };
   for (const auto& row : rows) EXPECT_EQ(AddressOfPeer(row.peer), row.key) << row.peer;
+  const struct {
+    const char* peer;
+    const char* end;
+  } ends[] = {
+      {"ipv4:10.0.0.7:51034", "10.0.0.7:51034"},
+      {"ipv6:[::ffff:10.0.0.7]:80", "10.0.0.7:80"},
+      {"ipv6:%5B2001:db8:0:0:0:0:0:7%5D:80", "[2001:db8::7]:80"},
+      {"ipv6:%5Bfe80::1%25eth0%5D:80", "[fe80::1]:80"},
+      {"inproc", ""},
+      {"unix:/tmp/socket", ""},
+  };
+  for (const auto& row : ends) EXPECT_EQ(EndOfPeer(row.peer), row.end) << row.peer;
   EXPECT_EQ(*ParseAddresses(" 10.0.0.7, 2001:db8::1,"),
             (std::set<std::string>{"10.0.0.7", "2001:db8::/64"}));
   EXPECT_EQ(ParseAddresses("fe80::7%eth0").value_or(std::set<std::string>()),

@@ -252,6 +252,12 @@ TEST_F(LearnedTokensTest, WhatEndedIsToldFromGuessesByItsSecretAlone) {
   clock_.Advance(absl::Seconds(3));
   EXPECT_TRUE(is_ended(admin));
   EXPECT_FALSE(is_ended(MakeFileToken()));
+  // And the one before it, once another takes its place.
+  const std::string second = Token();
+  Write(MakeFileToken());
+  clock_.Advance(absl::Seconds(3));
+  EXPECT_TRUE(is_ended(second));
+  EXPECT_TRUE(is_ended(admin));
 }
 
 TEST_F(LearnedTokensTest, OneThatExpiresIsRefusedFromThatMomentOn) {

@@ -1,0 +1,41 @@
+#include "server/connection_socket.h"
+
+// The kernel's own: glibc's tcp_info ends before the bytes.
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <cstddef>
+
+namespace stepwell {
+namespace {
+
+std::uint64_t InodeOf(int fd) {
+  struct stat about {};
+  return fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) ? about.st_ino : 0;
+}
+
+}  // namespace
+
+ConnectionSocket ConnectionSocket::Of(int fd) { return {fd, InodeOf(fd)}; }
+
+bool ConnectionSocket::IsGone() const { return InodeOf(fd) != inode; }
+
+std::optional<std::int64_t> KernelSockets::BytesReceived(const ConnectionSocket& socket) {
+  if (socket.IsGone()) return std::nullopt;
+  tcp_info info{};
+  socklen_t bytes = sizeof info;
+  if (getsockopt(socket.fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) bytes = 0;
+  if (bytes == 0 && socket.IsGone()) return std::nullopt;
+  constexpr auto kWanted =
+      offsetof(tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received;
+  // A kernel of before 4.1 tells less; such connections end by their time alone.
+  return bytes < kWanted ? 0 : static_cast<std::int64_t>(info.tcpi_bytes_received);
+}
+
+void KernelSockets::Shut(const ConnectionSocket& socket) {
+  if (!socket.IsGone()) shutdown(socket.fd, SHUT_RDWR);
+}
+
+}  // namespace stepwell

@@ -1,0 +1,38 @@
+// ConnectionSocket: the socket of a connection that somebody else owns, and what the kernel knows of it.
+//
+//   const std::optional<ConnectionSocket> socket = ConnectionSocket::Of(fd);   // as it is accepted
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace stepwell {
+
+// Its owner may close it at any time: the inode tells whether the number still stands for the same socket.
+struct ConnectionSocket {
+  int fd = -1;
+  std::uint64_t inode = 0;
+
+  static ConnectionSocket Of(int fd);
+  bool IsGone() const;
+  friend bool operator==(const ConnectionSocket&, const ConnectionSocket&) = default;
+};
+
+// The kernel, or what a test has for it. Thread-safe.
+class ConnectionSockets {
+ public:
+  virtual ~ConnectionSockets() = default;
+  // Bytes of the other end that this one has acknowledged, since the connection began, read or not. Nothing where it is gone.
+  virtual std::optional<std::int64_t> BytesReceived(const ConnectionSocket& socket) = 0;
+  // Both ways. Its owner finds it ended. Between the look at the number and the call its owner may close it and somebody open
+  // another with the same number, which then ends instead: whatever has a connection in this process opens it anew.
+  virtual void Shut(const ConnectionSocket& socket) = 0;
+};
+
+class KernelSockets final : public ConnectionSockets {
+ public:
+  std::optional<std::int64_t> BytesReceived(const ConnectionSocket& socket) override;
+  void Shut(const ConnectionSocket& socket) override;
+};
+
+}  // namespace stepwell

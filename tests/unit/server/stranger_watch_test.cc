@@ -1,0 +1,238 @@
+// Invariant: a connection on which nobody is known takes no more than its bounds, in bytes and in time, alone and together
+// with others; one that showed a token that lives is asked for none of it, for as long as one of those lives.
+#include "server/stranger_watch.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/peer_address.h"
+
+namespace stepwell {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class FakeSockets final : public ConnectionSockets {
+ public:
+  std::optional<std::int64_t> BytesReceived(const ConnectionSocket& socket) override {
+    ++asked;
+    const auto found = bytes.find(socket.fd);
+    return found == bytes.end() ? std::nullopt : std::optional(found->second);
+  }
+  void Shut(const ConnectionSocket& socket) override { shut.insert(socket.fd); }
+
+  std::map<int, std::int64_t> bytes;
+  std::set<int> shut;
+  int asked = 0;
+};
+
+class StrangerWatchTest : public ::testing::Test {
+ protected:
+  static std::string EndOf(int fd) { return "10.0.0.7:" + std::to_string(fd); }
+
+  void Connect(int fd, std::int64_t bytes = 0) {
+    sockets_.bytes[fd] = bytes;
+    watch_.Add(EndOf(fd), "10.0.0.7", {fd, 1}, now_);
+  }
+  Caller Show(int fd) {
+    auto caller = std::make_shared<TokenHolder>();
+    watch_.Know("ipv4:" + EndOf(fd), caller);
+    return caller;
+  }
+  std::vector<int> Look() {
+    std::vector<int> ended;
+    for (const auto& each : watch_.Look(now_)) ended.push_back(each.socket.fd);
+    for (const int fd : ended) EXPECT_EQ(sockets_.shut.count(fd), 1u) << "told, not done";
+    return ended;
+  }
+
+  FakeSockets sockets_;
+  StrangerWatch watch_{sockets_};
+  SteadyTime now_ = SteadyTime::Now();
+};
+
+TEST_F(StrangerWatchTest, WhoSendsMoreThanAMessageWithoutATokenEnds) {
+  Connect(1);
+  Connect(2);
+  Show(2);
+  sockets_.bytes[1] = StrangerWatch::kBytesMax;
+  sockets_.bytes[2] = 100 * StrangerWatch::kBytesMax;
+  EXPECT_THAT(Look(), IsEmpty());
+  ++sockets_.bytes[1];
+  EXPECT_THAT(Look(), ElementsAre(1));
+  EXPECT_THAT(Look(), IsEmpty()) << "once";
+}
+
+TEST_F(StrangerWatchTest, ManyThatSendALittleMuchEndFromTheLargestOn) {
+  // Each is within what one may send.
+  constexpr std::int64_t kEach = StrangerWatch::kManyBytesMax / 16;
+  static_assert(kEach + StrangerWatch::kFewBytes + 2 < StrangerWatch::kBytesMax);
+  for (int fd = 1; fd <= 16; ++fd) Connect(fd, kEach + StrangerWatch::kFewBytes);
+  EXPECT_THAT(Look(), IsEmpty());
+  sockets_.bytes[5] += 2;
+  EXPECT_THAT(Look(), ElementsAre(5));
+  // There is room again for as much.
+  Connect(17, kEach + StrangerWatch::kFewBytes);
+  EXPECT_THAT(Look(), IsEmpty());
+}
+
+TEST_F(StrangerWatchTest, ThousandsThatComeAtOnceWithAStreamEachStay) {
+  for (int fd = 1; fd <= 5000; ++fd) Connect(fd, StrangerWatch::kFewBytes);
+  EXPECT_THAT(Look(), IsEmpty());
+}
+
+TEST_F(StrangerWatchTest, WhoShowsNothingInTimeEnds) {
+  Connect(1);
+  now_ += absl::Seconds(10);
+  Connect(2);
+  Connect(3);
+  Show(3);
+  EXPECT_THAT(Look(), IsEmpty());
+  now_ += absl::Seconds(20);
+  EXPECT_THAT(Look(), ElementsAre(1));
+  now_ += absl::Seconds(10);
+  EXPECT_THAT(Look(), ElementsAre(2));
+  now_ += absl::Hours(1000);
+  EXPECT_THAT(Look(), IsEmpty());
+}
+
+TEST_F(StrangerWatchTest, WhoseTokenEndedIsAStrangerFromThenOn) {
+  Connect(1);
+  const Caller first = Show(1);
+  const Caller second = Show(1);
+  now_ += absl::Hours(1);
+  sockets_.bytes[1] = 100 * StrangerWatch::kBytesMax;
+  EXPECT_THAT(Look(), IsEmpty());
+  first->has_ended = true;
+  now_ += absl::Hours(1);
+  EXPECT_THAT(Look(), IsEmpty()) << "another one of it lives";
+  second->has_ended = true;
+  EXPECT_THAT(Look(), IsEmpty()) << "what came before was its own";
+  EXPECT_EQ(watch_.NextLook(), StrangerWatch::kLookEach);
+  sockets_.bytes[1] += StrangerWatch::kBytesMax;
+  now_ += absl::Seconds(29);
+  EXPECT_THAT(Look(), IsEmpty());
+  ++sockets_.bytes[1];
+  EXPECT_THAT(Look(), ElementsAre(1));
+}
+
+TEST_F(StrangerWatchTest, OneWhoComesBackWithANewTokenIsKnownAgain) {
+  Connect(1);
+  Show(1)->has_ended = true;
+  EXPECT_THAT(Look(), IsEmpty());
+  now_ += absl::Seconds(29);
+  Show(1);
+  EXPECT_THAT(Look(), IsEmpty());
+  now_ += absl::Hours(1);
+  EXPECT_THAT(Look(), IsEmpty());
+}
+
+// Of so many that all are shown in turns each lives: the connection is no stranger's, whoever's is forgotten.
+TEST_F(StrangerWatchTest, ManyTokensOnOneConnectionAreBounded) {
+  Connect(1);
+  std::vector<Caller> callers;
+  for (int i = 0; i < 100; ++i) callers.push_back(Show(1));
+  callers.front()->has_ended = true;
+  now_ += absl::Hours(1);
+  EXPECT_THAT(Look(), IsEmpty());
+  std::size_t held = 0;
+  for (const Caller& each : callers) held += static_cast<std::size_t>(each.use_count() - 1);
+  EXPECT_EQ(held, StrangerWatch::kCallersMax);
+}
+
+TEST_F(StrangerWatchTest, WhatIsGoneIsForgotten) {
+  Connect(1);
+  Connect(2);
+  const Caller known = Show(2);
+  EXPECT_EQ(watch_.NextLook(), StrangerWatch::kLookEach);
+  sockets_.bytes.erase(1);
+  EXPECT_THAT(Look(), IsEmpty());
+  Look();
+  EXPECT_EQ(watch_.NextLook(), StrangerWatch::kRestEach);
+  const int asked = sockets_.asked;
+  Look();
+  EXPECT_EQ(sockets_.asked, asked) << "who is known costs no call";
+  sockets_.bytes.clear();
+  now_ += absl::Seconds(10);
+  Look();
+  EXPECT_EQ(watch_.NextLook(), absl::InfiniteDuration());
+  EXPECT_EQ(known.use_count(), 1);
+}
+
+// The same other end, from a connection of before that nobody has seen go.
+TEST_F(StrangerWatchTest, ANewConnectionIsNotTheOldOne) {
+  Connect(1);
+  Show(1);
+  watch_.Add(EndOf(1), "10.0.0.7", {2, 2}, now_);
+  sockets_.bytes[2] = StrangerWatch::kBytesMax + 1;
+  EXPECT_THAT(Look(), ElementsAre(2));
+}
+
+TEST_F(StrangerWatchTest, CallsFromElsewhereAreNobodys) {
+  Connect(1);
+  watch_.Know("inproc", std::make_shared<TokenHolder>());
+  watch_.Know("", std::make_shared<TokenHolder>());
+  watch_.Know("ipv4:10.0.0.8:1", std::make_shared<TokenHolder>());
+  watch_.Know("ipv4:10.0.0.7:1", nullptr);
+  now_ += StrangerWatch::kTimeMax;
+  EXPECT_THAT(Look(), ElementsAre(1));
+}
+
+// What the kernel says, of a real connection: what has come is counted though nobody reads it.
+TEST(ConnectionSocketTest, TheKernelCountsWhatCame) {
+  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&at), size), 0);
+  ASSERT_EQ(listen(listener, 1), 0);
+  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size), 0);
+  const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(connect(client, reinterpret_cast<sockaddr*>(&at), size), 0);
+  sockaddr_in peer{};
+  const int server = accept(listener, reinterpret_cast<sockaddr*>(&peer), &size);
+  ASSERT_GE(server, 0);
+  EXPECT_EQ(EndOfSocket(reinterpret_cast<const sockaddr&>(peer)),
+            "127.0.0.1:" + std::to_string(ntohs(peer.sin_port)));
+
+  KernelSockets kernel;
+  const ConnectionSocket socket = ConnectionSocket::Of(server);
+  EXPECT_EQ(kernel.BytesReceived(socket), 0);
+  const std::string text(10'000, 'x');
+  ASSERT_EQ(send(client, text.data(), text.size(), 0), 10'000);
+  pollfd wait{server, POLLIN, 0};
+  ASSERT_EQ(poll(&wait, 1, 10'000), 1);
+  EXPECT_EQ(kernel.BytesReceived(socket), 10'000);
+
+  kernel.Shut(socket);
+  std::string answer(1, ' ');
+  EXPECT_EQ(recv(client, answer.data(), 1, 0), 0) << "the other end hears of it";
+  close(server);
+  EXPECT_TRUE(socket.IsGone());
+  EXPECT_EQ(kernel.BytesReceived(socket), std::nullopt);
+  // Whose number it was belongs to another now, which is not touched.
+  int pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+  ASSERT_EQ(dup2(pair[0], server), server);
+  kernel.Shut(socket);
+  EXPECT_EQ(send(pair[0], "x", 1, MSG_NOSIGNAL), 1);
+  for (const int fd : {pair[0], pair[1], server}) close(fd);
+  close(client);
+  close(listener);
+}
+
+}  // namespace
+}  // namespace stepwell
