@@ -111,10 +111,8 @@ class UploadTest : public SpineTest {
       std::ifstream json(entry.path() / "writer.json");
       if (!json.is_open()) continue;
       fs::create_directory(spool_ + "/f1/traces");
-      std::ofstream(absl::StrCat(spool_, "/f1/traces/", name, ".json"))
-          << nlohmann::json({{"path", path},
-                             {"writer", nlohmann::json::parse(json)},
-                             {"removes_file", true}});
+      std::ofstream(absl::StrCat(spool_, "/f1/traces/", name, ".json")) << nlohmann::json(
+          {{"path", path}, {"writer", nlohmann::json::parse(json)}, {"removes_file", true}});
       return;
     }
     FAIL() << "the spool has no writer";
