@@ -244,6 +244,32 @@ TEST_F(WrongTokensTest, ARevokedTokenThatIsShownAgainAndAgainKeepsNobodyOut) {
   EXPECT_EQ(With("127.0.0.7", token_).code, "200");
 }
 
+TEST_F(WrongTokensTest, AConnectionIsHeldToFewBytesUntilATokenWasShownThere) {
+  const auto send_much = [this](const std::shared_ptr<grpc::Channel>& channel,
+                                const std::string& token) {
+    const auto stub = v1::QueryService::NewStub(channel);
+    std::vector<grpc::StatusCode> codes;
+    for (int i = 0; i < 6; ++i) {
+      grpc::ClientContext context;
+      context.AddMetadata("authorization", "Bearer " + token);
+      v1::ListTrialsRequest request;
+      request.set_page_token(std::string(4 << 20, 'x'));
+      v1::ListTrialsResponse response;
+      codes.push_back(stub->ListTrials(&context, request, &response).error_code());
+    }
+    return codes;
+  };
+  const auto known = Channel();
+  ASSERT_TRUE(Ask(known, token_).ok());
+  EXPECT_THAT(send_much(known, token_), ::testing::Each(grpc::StatusCode::INVALID_ARGUMENT));
+  EXPECT_EQ(master_->CountInLog("connection_ended"), 0) << "24 MiB of who is known";
+  EXPECT_THAT(send_much(Channel(), "wrong"),
+              ::testing::Contains(grpc::StatusCode::UNAUTHENTICATED));
+  EXPECT_TRUE(
+      Eventually([&] { return master_->CountInLog("connection_ended") > 0; }, absl::Seconds(10)));
+  EXPECT_TRUE(Ask(known, token_).ok());
+}
+
 class SharedConnectionTest : public WrongTokensTest {
  protected:
   std::string shared() const override { return "127.0.0.1"; }
