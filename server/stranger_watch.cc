@@ -1,6 +1,7 @@
 #include "server/stranger_watch.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "server/peer_address.h"
@@ -92,27 +93,24 @@ void StrangerWatch::Take(const std::vector<Seen>& seen, SteadyTime now) {
 }
 
 std::vector<StrangerWatch::Ended> StrangerWatch::TakeOut(SteadyTime now) {
-  std::vector<std::string> strangers;
+  std::vector<std::pair<std::int64_t, std::string>> strangers;
   std::int64_t many_bytes = 0;
-  const auto beyond_few = [](const Entry& entry) {
-    return std::max<std::int64_t>(0, entry.bytes - kFewBytes);
+  const auto beyond_few = [](std::int64_t bytes) {
+    return std::max<std::int64_t>(0, bytes - kFewBytes);
   };
   for (const auto& [end, entry] : entries_) {
-    if (!entry.is_stranger || !entry.callers.empty()) continue;
-    strangers.push_back(end);
-    many_bytes += beyond_few(entry);
+    if (!entry.is_stranger) continue;
+    strangers.emplace_back(entry.bytes, end);
+    many_bytes += beyond_few(entry.bytes);
   }
   // Who sent most goes first.
-  std::sort(strangers.begin(), strangers.end(), [&](const std::string& a, const std::string& b) {
-    mu_.AssertHeld();
-    return entries_.at(a).bytes > entries_.at(b).bytes;
-  });
+  std::sort(strangers.begin(), strangers.end(), std::greater<>());
   std::vector<Ended> ended;
-  for (const std::string& end : strangers) {
+  for (const auto& [bytes, end] : strangers) {
     const auto found = entries_.find(end);
     const Entry& entry = found->second;
     const char* why = nullptr;
-    if (entry.bytes > kBytesMax) {
+    if (bytes > kBytesMax) {
       why = "no token was shown in what came";
     } else if (many_bytes > kManyBytesMax) {
       why = "too much comes on connections without a token";
@@ -121,7 +119,7 @@ std::vector<StrangerWatch::Ended> StrangerWatch::TakeOut(SteadyTime now) {
     } else {
       continue;
     }
-    many_bytes -= beyond_few(entry);
+    many_bytes -= beyond_few(bytes);
     ended.push_back({entry.socket, entry.address, why});
     entries_.erase(found);
   }

@@ -3,7 +3,7 @@
 //
 // gRPC 1.51 reads the one message of a unary call before its method can ask who calls, and neither its own quota of
 // memory nor HTTP/2's windows hold what it reads so: 24 connections of a stranger, with a hundred calls each that
-// begin a message and do not end it, made a master larger by 9 GiB within half a minute. So what comes from strangers
+// begin a message and do not end it, made a master larger by 9 GiB within a minute. So what comes from strangers
 // is held by what the kernel counts of each connection: `kBytesMax` of one, `kManyBytesMax` of all beyond the first
 // `kFewBytes` of each, `kTimeMax` for each. A connection beyond that ends; who has shown a token is not asked for any of it.
 // Whoever comes with one shows it with the first call's headers: of a stream it is looked at before a byte of a message is

@@ -21,7 +21,7 @@ from table import HEAD, RESIDENT_GROWTH_MIB_MAX, Answers, attack, code, told
 
 # As long as a message may be.
 ENDLESS_BYTES = 8 << 20
-# Two hundred of them would be 1.6 GB a second connection.
+# Two thousand of them would be 16 GB.
 ENDLESS_GROWTH_MIB_MAX = 400
 
 # --- floods and lengths

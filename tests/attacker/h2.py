@@ -53,13 +53,50 @@ def call_headers(path: str, token: str, more: list[tuple[str, str]] | None = Non
     return b"".join(header(name, value) for name, value in fields + (more or []))
 
 
+class Windows:
+    """What may be sent: in all, and on each stream that is open."""
+
+    def __init__(self) -> None:
+        self.room = self.first = 65_535
+        self.rooms: dict[int, int] = {}
+
+    def open(self, stream: int) -> None:
+        self.rooms[stream] = self.first
+
+    def close(self, stream: int) -> None:
+        self.rooms.pop(stream, None)
+
+    def has(self, count: int, stream: int) -> bool:
+        return min(self.room, self.rooms[stream]) >= count
+
+    def take(self, count: int, stream: int) -> None:
+        self.room -= count
+        self.rooms[stream] -= count
+
+    def hear(self, kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+        """What is to be answered to a frame of the connection's own."""
+        if kind == SETTINGS and not flags & ACK:
+            for at in range(0, len(payload), 6):
+                name, value = struct.unpack_from(">HI", payload, at)
+                if name == 4:
+                    self.rooms = {each: room + value - self.first for each, room in self.rooms.items()}
+                    self.first = value
+            return frame(SETTINGS, ACK, 0, b"")
+        if kind == PING and not flags & ACK:
+            return frame(PING, ACK, 0, payload)
+        if kind == WINDOW_UPDATE and stream == 0:
+            self.room += struct.unpack(">I", payload)[0]
+        elif kind == WINDOW_UPDATE and stream in self.rooms:
+            self.rooms[stream] += struct.unpack(">I", payload)[0]
+        return b""
+
+
 class Connection:
     def __init__(self, address: tuple[str, int], tls: ssl.SSLContext, source: str = "127.0.0.1") -> None:
         plain = socket.create_connection(address, timeout=10, source_address=(source, 0))
         self.socket = tls.wrap_socket(plain, server_hostname=address[0])
         self.stream = -1
-        # What may be sent: in all, and on the stream of the call under way.
-        self.room = self.stream_room = self.first_room = 65_535
+        self.windows = Windows()
         self.answered: list[tuple[int, int, int, bytes]] = []
         # No table of theirs: all that they answer is literal.
         table_size = struct.pack(">HI", 1, 0)
@@ -98,21 +135,22 @@ class Connection:
         body = b"".join(grpc_frame(each) for each in messages) if raw_body is None else raw_body
         try:
             self.send(frame(HEADERS, END_HEADERS, stream, call_headers(path, token, more)))
-            self.stream_room = self.first_room
+            self.windows.open(stream)
             for at in range(0, max(len(body), 1), 16_000):
                 piece = body[at : at + 16_000]
                 last = at + 16_000 >= len(body)
                 # It may be refused before it is all sent.
-                while min(self.room, self.stream_room) < len(piece) and not self.answered:
+                while not self.windows.has(len(piece), stream) and not self.answered:
                     self.take(stream)
                 if self.answered:
                     break
-                self.room -= len(piece)
-                self.stream_room -= len(piece)
+                self.windows.take(len(piece), stream)
                 self.send(frame(DATA, END_STREAM if last else 0, stream, piece))
             return self.answer(stream)
         except (ConnectionError, TimeoutError, ssl.SSLError, OSError) as error:
             return -1, f"{type(error).__name__}", b""
+        finally:
+            self.windows.close(stream)
 
     def answer(self, stream: int) -> tuple[int, str, bytes]:
         fields: dict[str, str] = {}
@@ -135,23 +173,12 @@ class Connection:
     def take(self, stream: int) -> None:
         """One frame: what is of `stream` waits for answer(), the rest is dealt with."""
         kind, flags, number, payload = self.read_frame()
-        if kind == SETTINGS and not flags & ACK:
-            for at in range(0, len(payload), 6):
-                name, value = struct.unpack_from(">HI", payload, at)
-                if name == 4:
-                    self.stream_room += value - self.first_room
-                    self.first_room = value
-            self.send(frame(SETTINGS, ACK, 0, b""))
-        elif kind == PING and not flags & ACK:
-            self.send(frame(PING, ACK, 0, payload))
-        elif kind == GOAWAY:
+        if kind == GOAWAY:
             raise ConnectionError("GOAWAY")
-        elif kind == WINDOW_UPDATE and number == 0:
-            self.room += struct.unpack(">I", payload)[0]
-        elif kind == WINDOW_UPDATE and number == stream:
-            self.stream_room += struct.unpack(">I", payload)[0]
-        elif number == stream and kind in (DATA, HEADERS, RST_STREAM):
+        if number == stream and kind in (DATA, HEADERS, RST_STREAM):
             self.answered.append((kind, flags, number, payload))
+        elif answer := self.windows.hear(kind, flags, number, payload):
+            self.send(answer)
 
     def close(self) -> None:
         self.socket.close()

@@ -5,54 +5,20 @@
 
 from __future__ import annotations
 
-import struct
 import threading
 
-from h2 import ACK, DATA, HEADERS, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE, Connection, frame
+from h2 import DATA, HEADERS, RST_STREAM, Connection, frame
 
 PIECE = b"A" * 16_384
 # Of one stream, before the next has its turn.
 TURN = 1 << 20
 
 
-class Windows:
-    """What may be sent: in all, and of each stream that the master has not ended."""
-
-    def __init__(self, streams: list[int]) -> None:
-        self.room = self.first = 65_535
-        self.rooms = dict.fromkeys(streams, self.first)
-
-    def take(self, count: int, stream: int) -> None:
-        self.room -= count
-        self.rooms[stream] -= count
-
-    def has(self, count: int, stream: int) -> bool:
-        return min(self.room, self.rooms[stream]) >= count
-
-    def hear(self, kind: int, flags: int, stream: int, payload: bytes) -> bytes:
-        """What is to be answered."""
-        if kind == SETTINGS and not flags & ACK:
-            for at in range(0, len(payload), 6):
-                name, value = struct.unpack_from(">HI", payload, at)
-                if name == 4:
-                    self.rooms = {each: room + value - self.first for each, room in self.rooms.items()}
-                    self.first = value
-            return frame(SETTINGS, ACK, 0, b"")
-        if kind == PING and not flags & ACK:
-            return frame(PING, ACK, 0, payload)
-        if kind == WINDOW_UPDATE and stream == 0:
-            self.room += struct.unpack(">I", payload)[0]
-        elif kind == WINDOW_UPDATE and stream in self.rooms:
-            self.rooms[stream] += struct.unpack(">I", payload)[0]
-        elif kind in (RST_STREAM, HEADERS):
-            self.rooms.pop(stream, None)
-        return b""
-
-
 def push(connection: Connection, begins: dict[int, bytes], byte_count: int, over: threading.Event) -> None:
     """Raises OSError once the master hangs up."""
-    windows = Windows(list(begins))
+    windows = connection.windows
     for stream, begin in begins.items():
+        windows.open(stream)
         connection.send(frame(DATA, 0, stream, begin))
         windows.take(len(begin), stream)
     left = dict.fromkeys(begins, byte_count)
@@ -80,7 +46,10 @@ def push(connection: Connection, begins: dict[int, bytes], byte_count: int, over
             size = int.from_bytes(heard[:3], "big")
             if len(heard) < 9 + size:
                 break
-            answer = windows.hear(heard[3], heard[4], int.from_bytes(heard[5:9], "big"), heard[9 : 9 + size])
+            kind, stream = heard[3], int.from_bytes(heard[5:9], "big")
+            answer = windows.hear(kind, heard[4], stream, heard[9 : 9 + size])
+            if kind in (RST_STREAM, HEADERS):
+                windows.close(stream)
             heard = heard[9 + size :]
             if answer:
                 connection.send(answer)
