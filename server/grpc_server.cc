@@ -31,6 +31,8 @@ namespace stepwell {
 namespace {
 
 constexpr int kMessageSendBytesMax = 64 << 20;
+// Before strangers are looked at again.
+constexpr int kAcceptsPerTurn = 64;
 
 void SetArguments(grpc::ServerBuilder& builder, int threads_max) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(kMessageReadBytesMax));
@@ -143,33 +145,33 @@ void GrpcServer::AcceptLoop() {
   std::array<pollfd, 2> waits{pollfd{socket_->fd(), POLLIN, 0}, pollfd{wake_fd_, POLLIN, 0}};
   SteadyTime looked = SteadyTime::Now();
   const auto next_look = [&] {
-    const absl::Duration calm = owes_memory_ ? StrangerWatch::kRestEach : absl::InfiniteDuration();
-    return looked + std::min(strangers_.NextLook(), calm);
+    return std::min(looked + strangers_.NextLook(), memory_debt_.due());
   };
   while (true) {
+    // They wait in the backlog meanwhile.
+    waits[0].events = strangers_.HasRoom() ? POLLIN : 0;
     if (poll(waits.data(), waits.size(), PollTime(next_look())) < 0 && errno != EINTR) return;
     if (waits[1].revents != 0) return;
-    if (waits[0].revents != 0) AcceptOne();
+    if (waits[0].revents != 0) {
+      for (int i = 0; i < kAcceptsPerTurn && strangers_.HasRoom() && AcceptOne();) ++i;
+    }
     if (!next_look().HasPassed()) continue;
+    LookAtStrangers(SteadyTime::Now());
+    // Of its end, so that newcomers have their turn however long one takes.
     looked = SteadyTime::Now();
-    LookAtStrangers(looked);
   }
 }
 
 void GrpcServer::LookAtStrangers(SteadyTime now) {
-  const std::vector<StrangerWatch::Ended> ended = strangers_.Look(now);
-  for (const auto& each : ended) TellEnded(each.address, each.why);
-  if (!ended.empty()) {
-    owes_memory_ = true;
-    calm_from_ = now + StrangerWatch::kRestEach;
-  } else if (owes_memory_ && now >= calm_from_) {
-    // What a flood was held in stays with malloc otherwise, hundreds of megabytes of it.
-    malloc_trim(0);
-    owes_memory_ = false;
-  }
+  const StrangerWatch::Looked looked = strangers_.Look(now);
+  for (const auto& each : looked.ended) TellEnded(each.address, each.why);
+  memory_debt_.Owe(looked.freed_bytes, now);
+  if (!memory_debt_.IsDue(now)) return;
+  malloc_trim(0);
+  memory_debt_.Pay(now);
 }
 
-void GrpcServer::AcceptOne() {
+bool GrpcServer::AcceptOne() {
   sockaddr_storage peer{};
   socklen_t bytes = sizeof peer;
   const int fd = accept4(socket_->fd(), reinterpret_cast<sockaddr*>(&peer), &bytes,
@@ -183,30 +185,40 @@ void GrpcServer::AcceptOne() {
       // The connection waits in the backlog meanwhile.
       absl::SleepFor(absl::Milliseconds(50));
     }
-    return;
+    return false;
   }
   const std::string address = AddressOfSocket(reinterpret_cast<const sockaddr&>(peer));
   if (fd >= descriptors_max_) {
-    return RefuseConnection(fd, address, "the master has few descriptors left");
+    RefuseConnection(fd, address, "the master has few descriptors left");
+    return true;
   }
   if (!HasPlace(address)) {
-    return RefuseConnection(fd, address, "too many of this address");
+    RefuseConnection(fd, address, "too many of this address");
+    return true;
   }
   if (doorkeeper_ != nullptr && options_.rates != nullptr && !options_.rates->MayConnect(address)) {
-    return RefuseConnection(fd, address, "too many new ones");
+    RefuseConnection(fd, address, "too many new ones");
+    return true;
   }
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   const ConnectionSocket connection = ConnectionSocket::Of(fd);
-  connections_[address].push_back(connection);
   if (doorkeeper_ != nullptr) {
-    strangers_.Add(EndOfSocket(reinterpret_cast<const sockaddr&>(peer)), address, connection,
-                   SteadyTime::Now());
+    const std::string end = EndOfSocket(reinterpret_cast<const sockaddr&>(peer));
+    // Behind an address that many share each is one of its own.
+    const bool is_shared = options_.rates != nullptr && options_.rates->IsShared(address);
+    const char* why = strangers_.Add(end, is_shared ? end : address, connection, SteadyTime::Now());
+    if (why != nullptr) {
+      RefuseConnection(fd, address, why);
+      return true;
+    }
   }
+  connections_[address].push_back(connection);
   Acceptor::NewConnectionParameters handed;
   handed.listener_fd = socket_->fd();
   handed.fd = fd;
   acceptor_->HandleNewConnection(&handed);
+  return true;
 }
 
 void GrpcServer::RefuseConnection(int fd, const std::string& address, const char* why) {
@@ -218,6 +230,7 @@ void GrpcServer::RefuseConnection(int fd, const std::string& address, const char
 }
 
 void GrpcServer::TellEnded(const std::string& address, const char* why) {
+  if (options_.rates != nullptr) options_.rates->NoteStrangerEnded();
   if (const auto others = ended_log_.MaySay(SteadyTime::Now())) {
     log::Warning("connection_ended",
                  {{"address", address}, {"why", why}, {"others_since", *others}});

@@ -24,6 +24,7 @@
 #include "server/connection_socket.h"
 #include "server/grpc_doorkeeper.h"
 #include "server/listen_socket.h"
+#include "server/memory_debt.h"
 #include "server/rate_limits.h"
 #include "server/stranger_watch.h"
 
@@ -73,7 +74,8 @@ class GrpcServer {
   };
 
   void AcceptLoop();
-  void AcceptOne();
+  // One that waits, or a refusal of it. False: there is none, or no means for it.
+  bool AcceptOne();
   // Counts the living connections of an address, as AddressKey; false when there is no place for one more.
   bool HasPlace(const std::string& address);
   void RefuseConnection(int fd, const std::string& address, const char* why);
@@ -87,9 +89,7 @@ class GrpcServer {
   std::map<std::string, std::vector<ConnectionSocket>> connections_;  // confined to the thread
   KernelSockets sockets_;
   StrangerWatch strangers_{sockets_};
-  // The thread's: strangers' connections were ended, and what they took is with malloc until it is calm.
-  bool owes_memory_ = false;
-  SteadyTime calm_from_;
+  MemoryDebt memory_debt_;  // the thread's
   SparingLog refused_log_;
   SparingLog failed_log_;
   SparingLog ended_log_;

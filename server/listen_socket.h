@@ -32,16 +32,6 @@ class ListenSocket {
   bool is_v6_;
 };
 
-struct HostPort {
-  std::string host;
-  int port = 0;
-};
-// "127.0.0.1:7817", "[::1]:0", "localhost:80". kInvalidArgument otherwise.
-absl::StatusOr<HostPort> ParseHostPort(const std::string& text);
-std::string HostPortText(const std::string& host, int port);
-// As it stands before a port: "[::1]", any other as it is.
-std::string HostText(const std::string& host);
-
 // True for 127.0.0.0/8, ::1, localhost, and a name all of whose addresses are such. May ask DNS.
 bool IsLoopback(const std::string& host);
 

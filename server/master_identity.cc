@@ -17,7 +17,7 @@
 #include "base/sha256.h"
 #include "base/status_macros.h"
 #include "base/uuid.h"
-#include "server/listen_socket.h"
+#include "server/host_port.h"
 
 namespace stepwell {
 namespace {

@@ -116,6 +116,8 @@ void AddRates(const RateCounts& rates, MetricFamilies& families) {
           {{"limit", "wrong_tokens"}});
   Counter(families, refused, refused_help, static_cast<double>(rates.connections),
           {{"limit", "connections"}});
+  Counter(families, refused, refused_help, static_cast<double>(rates.strangers),
+          {{"limit", "strangers"}});
   for (std::size_t at = 0; at < kRateKinds; ++at) {
     Counter(families, slowed, slowed_help, rates.slowed_seconds[at], {{"limit", kRateNames[at]}});
   }

@@ -29,6 +29,7 @@
 #include "base/tls/tls_files.h"
 #include "nlohmann/json.hpp"
 #include "server/database_start.h"
+#include "server/host_port.h"
 #include "server/listen_socket.h"
 #include "server/master_identity.h"
 #include "server/options.h"

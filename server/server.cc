@@ -19,6 +19,7 @@
 #include "server/fold_loop.h"
 #include "server/group_committer.h"
 #include "server/grpc_server.h"
+#include "server/host_port.h"
 #include "server/http/connect_gateway.h"
 #include "server/http/host_names.h"
 #include "server/http/http_server.h"

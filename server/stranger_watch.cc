@@ -1,7 +1,8 @@
 #include "server/stranger_watch.h"
 
 #include <algorithm>
-#include <functional>
+#include <limits>
+#include <map>
 #include <utility>
 
 #include "server/peer_address.h"
@@ -12,118 +13,226 @@ namespace {
 // How often those who are known are asked whether they are still there: for memory alone.
 constexpr absl::Duration kAllSeenEach = absl::Seconds(10);
 
+// As far as it is known by now.
+std::int64_t EndTimeUs(const Caller& caller) {
+  std::int64_t end = std::numeric_limits<std::int64_t>::max();
+  for (const TokenHolder* each = caller.get(); each != nullptr; each = each->of.get()) {
+    if (each->expires_time_us != 0) end = std::min(end, each->expires_time_us);
+  }
+  return end;
+}
+
+void Remember(const Caller& caller, std::vector<Caller>& callers) {
+  if (std::find(callers.begin(), callers.end(), caller) != callers.end()) return;
+  std::erase_if(callers, [](const Caller& each) { return HasEnded(each); });
+  if (callers.size() == StrangerWatch::kCallersMax) {
+    const auto soonest = std::min_element(
+        callers.begin(), callers.end(),
+        [](const Caller& a, const Caller& b) { return EndTimeUs(a) < EndTimeUs(b); });
+    if (EndTimeUs(caller) < EndTimeUs(*soonest)) return;
+    callers.erase(soonest);
+  }
+  callers.push_back(caller);
+}
+
 }  // namespace
 
-void StrangerWatch::Add(const std::string& end, const std::string& address, ConnectionSocket socket,
-                        SteadyTime now) {
+std::optional<ConnectionSocket> StrangerWatch::SocketOf(const std::string& end) const {
+  if (const auto found = strangers_.find(end); found != strangers_.end()) {
+    return found->second.socket;
+  }
+  if (const auto found = known_.find(end); found != known_.end()) return found->second.socket;
+  return std::nullopt;
+}
+
+bool StrangerWatch::HasRoom() const {
   const absl::MutexLock lock(&mu_);
-  Entry& entry = entries_[end];
-  entry = Entry();
-  entry.socket = socket;
-  entry.address = address;
-  entry.since = now;
-  // Until the next look counts them.
-  ++stranger_count_;
+  return strangers_.size() < kCountMax || !OverShare().empty();
+}
+
+const char* StrangerWatch::Add(const std::string& end, const std::string& address,
+                               ConnectionSocket socket, SteadyTime now) {
+  std::optional<ConnectionSocket> before;
+  {
+    const absl::MutexLock lock(&mu_);
+    before = SocketOf(end);
+  }
+  if (before && sockets_.BytesReceived(*before)) return "another one of the same port lives";
+  std::optional<ConnectionSocket> ended;
+  {
+    const absl::MutexLock lock(&mu_);
+    known_.erase(end);
+    if (const auto gone = strangers_.find(end); gone != strangers_.end()) Erase(gone);
+    if (strangers_.size() >= kCountMax) {
+      const auto own = count_of_address_.find(address);
+      if (own != count_of_address_.end() && own->second >= kShareWhenFull) {
+        return "too many connections without a token";
+      }
+      const std::string most = OverShare();
+      if (!most.empty()) {
+        EndOldestOf(most);
+        ended = looked_.ended.back().socket;
+      }
+    }
+    Insert(end, {socket, address, now});
+  }
+  if (ended) sockets_.Shut(*ended);
+  return nullptr;
 }
 
 void StrangerWatch::Know(std::string_view peer, const Caller& caller) {
   if (caller == nullptr) return;
   const std::string end = EndOfPeer(peer);
   const absl::MutexLock lock(&mu_);
-  const auto found = entries_.find(end);
-  if (found == entries_.end()) return;
-  std::vector<Caller>& callers = found->second.callers;
-  if (std::find(callers.begin(), callers.end(), caller) != callers.end()) return;
-  std::erase_if(callers, [](const Caller& each) { return HasEnded(each); });
-  if (callers.size() == kCallersMax) callers.erase(callers.begin());
-  callers.push_back(caller);
-  found->second.is_stranger = false;
+  if (const auto known = known_.find(end); known != known_.end()) {
+    return Remember(caller, known->second.callers);
+  }
+  const auto found = strangers_.find(end);
+  if (found == strangers_.end()) return;
+  Stranger stranger = Erase(found);
+  known_[end] = {stranger.socket, std::move(stranger.address), {caller}};
 }
 
-std::vector<StrangerWatch::Ended> StrangerWatch::Look(SteadyTime now) {
+StrangerWatch::Looked StrangerWatch::Look(SteadyTime now) {
   std::vector<Seen> seen = ToSee(now);
   for (Seen& each : seen) each.bytes = sockets_.BytesReceived(each.socket);
-  std::vector<Ended> ended;
+  Looked looked;
+  std::size_t shut = 0;
   {
     const absl::MutexLock lock(&mu_);
-    Take(seen, now);
-    ended = TakeOut(now);
+    shut = looked_.ended.size();  // by Add
+    for (const Seen& each : seen) Take(each, now);
+    EndEach(now);
+    EndForBytes();
+    EndForRoom(now);
+    looked = std::exchange(looked_, {});
   }
-  for (const Ended& each : ended) sockets_.Shut(each.socket);
-  return ended;
+  for (; shut < looked.ended.size(); ++shut) sockets_.Shut(looked.ended[shut].socket);
+  return looked;
 }
 
 absl::Duration StrangerWatch::NextLook() const {
   const absl::MutexLock lock(&mu_);
-  if (entries_.empty()) return absl::InfiniteDuration();
-  return stranger_count_ > 0 ? kLookEach : kRestEach;
+  if (!strangers_.empty()) return kLookEach;
+  return known_.empty() ? absl::InfiniteDuration() : kRestEach;
 }
 
 std::vector<StrangerWatch::Seen> StrangerWatch::ToSee(SteadyTime now) {
   const absl::MutexLock lock(&mu_);
+  std::vector<Seen> seen;
+  for (const auto& [end, stranger] : strangers_) seen.push_back({end, stranger.socket, {}});
+  if (now - known_looked_ < kRestEach) return seen;
+  known_looked_ = now;
   const bool sees_all = now - all_seen_ >= kAllSeenEach;
   if (sees_all) all_seen_ = now;
-  stranger_count_ = 0;
-  std::vector<Seen> seen;
-  for (auto& [end, entry] : entries_) {
-    std::erase_if(entry.callers, [](const Caller& each) { return HasEnded(each); });
-    if (entry.callers.empty()) ++stranger_count_;
-    if (sees_all || entry.callers.empty()) seen.push_back({end, entry.socket, {}});
+  for (auto& [end, known] : known_) {
+    std::erase_if(known.callers, [](const Caller& each) { return HasEnded(each); });
+    if (sees_all || known.callers.empty()) seen.push_back({end, known.socket, {}});
   }
   return seen;
 }
 
-void StrangerWatch::Take(const std::vector<Seen>& seen, SteadyTime now) {
-  for (const Seen& each : seen) {
-    const auto found = entries_.find(each.end);
-    // A connection came meanwhile whose other end is the same.
-    if (found == entries_.end() || found->second.socket != each.socket) continue;
-    Entry& entry = found->second;
-    if (!each.bytes) {
-      entries_.erase(found);
-      continue;
+void StrangerWatch::Take(const Seen& seen, SteadyTime now) {
+  if (const auto found = strangers_.find(seen.end); found != strangers_.end()) {
+    Stranger& stranger = found->second;
+    if (seen.bytes) {
+      stranger.bytes = *seen.bytes - stranger.bytes_first;
+    } else {
+      looked_.freed_bytes += kFewBytes + Erase(found).bytes;
     }
-    const bool was_stranger = std::exchange(entry.is_stranger, entry.callers.empty());
-    if (!was_stranger) {
-      entry.since = now;
-      entry.bytes_first = *each.bytes;
+    return;
+  }
+  const auto found = known_.find(seen.end);
+  if (found == known_.end()) return;
+  // Somebody may have been shown meanwhile.
+  if (seen.bytes && !found->second.callers.empty()) return;
+  Stranger stranger{seen.socket, std::move(found->second.address), now};
+  known_.erase(found);
+  if (!seen.bytes) return;
+  stranger.bytes_first = *seen.bytes;
+  Insert(seen.end, std::move(stranger));
+}
+
+void StrangerWatch::EndEach(SteadyTime now) {
+  for (auto at = strangers_.begin(); at != strangers_.end();) {
+    const auto stranger = at++;
+    if (stranger->second.bytes > kBytesMax) {
+      End(stranger, "no token was shown in what came");
+    } else if (now - stranger->second.since >= kTimeMax) {
+      End(stranger, "no token was shown in time");
     }
-    entry.bytes = *each.bytes - entry.bytes_first;
   }
 }
 
-std::vector<StrangerWatch::Ended> StrangerWatch::TakeOut(SteadyTime now) {
-  std::vector<std::pair<std::int64_t, std::string>> strangers;
-  std::int64_t many_bytes = 0;
-  const auto beyond_few = [](std::int64_t bytes) {
-    return std::max<std::int64_t>(0, bytes - kFewBytes);
-  };
-  for (const auto& [end, entry] : entries_) {
-    if (!entry.is_stranger) continue;
-    strangers.emplace_back(entry.bytes, end);
-    many_bytes += beyond_few(entry.bytes);
+void StrangerWatch::EndForBytes() {
+  std::int64_t bytes = 0;
+  std::map<std::string, std::int64_t> bytes_of_address;
+  for (const auto& [end, stranger] : strangers_) {
+    bytes += stranger.beyond_few();
+    bytes_of_address[stranger.address] += stranger.beyond_few();
   }
-  // Who sent most goes first.
-  std::sort(strangers.begin(), strangers.end(), std::greater<>());
-  std::vector<Ended> ended;
-  for (const auto& [bytes, end] : strangers) {
-    const auto found = entries_.find(end);
-    const Entry& entry = found->second;
-    const char* why = nullptr;
-    if (bytes > kBytesMax) {
-      why = "no token was shown in what came";
-    } else if (many_bytes > kManyBytesMax) {
-      why = "too much comes on connections without a token";
-    } else if (now - entry.since >= kTimeMax) {
-      why = "no token was shown in time";
-    } else {
-      continue;
+  while (bytes > kManyBytesMax) {
+    const auto most =
+        std::max_element(bytes_of_address.begin(), bytes_of_address.end(),
+                         [](const auto& a, const auto& b) { return a.second < b.second; });
+    auto largest = strangers_.end();
+    for (auto at = strangers_.begin(); at != strangers_.end(); ++at) {
+      if (at->second.address != most->first) continue;
+      if (largest == strangers_.end() || at->second.bytes > largest->second.bytes) largest = at;
     }
-    many_bytes -= beyond_few(bytes);
-    ended.push_back({entry.socket, entry.address, why});
-    entries_.erase(found);
+    const std::int64_t freed = largest->second.beyond_few();
+    bytes -= freed;
+    most->second -= freed;
+    End(largest, "too much comes on connections without a token");
   }
-  return ended;
+}
+
+void StrangerWatch::EndForRoom(SteadyTime now) {
+  if (strangers_.size() < kCountMax) return;
+  std::vector<std::pair<SteadyTime, std::string>> by_age;
+  for (const auto& [end, stranger] : strangers_) {
+    if (now - stranger.since >= kTimeWhenFull) by_age.emplace_back(stranger.since, end);
+  }
+  std::sort(by_age.begin(), by_age.end());
+  for (const auto& [since, end] : by_age) {
+    if (strangers_.size() + kRoomEach <= kCountMax) return;
+    End(strangers_.find(end), "too many connections without a token");
+  }
+}
+
+void StrangerWatch::Insert(const std::string& end, Stranger stranger) {
+  ++count_of_address_[stranger.address];
+  strangers_.insert_or_assign(end, std::move(stranger));
+}
+
+StrangerWatch::Stranger StrangerWatch::Erase(Strangers::iterator stranger) {
+  const auto count = count_of_address_.find(stranger->second.address);
+  if (--count->second == 0) count_of_address_.erase(count);
+  Stranger erased = std::move(stranger->second);
+  strangers_.erase(stranger);
+  return erased;
+}
+
+void StrangerWatch::End(Strangers::iterator stranger, const char* why) {
+  Stranger ended = Erase(stranger);
+  looked_.freed_bytes += kFewBytes + ended.bytes;
+  looked_.ended.push_back({ended.socket, std::move(ended.address), why});
+}
+
+std::string StrangerWatch::OverShare() const {
+  for (const auto& [address, count] : count_of_address_) {
+    if (count > kShareWhenFull) return address;
+  }
+  return "";
+}
+
+void StrangerWatch::EndOldestOf(const std::string& address) {
+  auto oldest = strangers_.end();
+  for (auto at = strangers_.begin(); at != strangers_.end(); ++at) {
+    if (at->second.address != address) continue;
+    if (oldest == strangers_.end() || at->second.since < oldest->second.since) oldest = at;
+  }
+  End(oldest, "too many connections without a token");
 }
 
 }  // namespace stepwell

@@ -5,21 +5,33 @@
 // memory nor HTTP/2's windows hold what it reads so: 24 connections of a stranger, with a hundred calls each that
 // begin a message and do not end it, made a master larger by 9 GiB within a minute. So what comes from strangers
 // is held by what the kernel counts of each connection: `kBytesMax` of one, `kManyBytesMax` of all beyond the first
-// `kFewBytes` of each, `kTimeMax` for each. A connection beyond that ends; who has shown a token is not asked for any of it.
-// Whoever comes with one shows it with the first call's headers: of a stream it is looked at before a byte of a message is
-// read (64 KiB wait meanwhile), of a unary call once its message, kMessageReadBytesMax at most, is there.
+// `kFewBytes` of each, `kTimeMax` for each. Calls without a message cost memory and hardly a byte: so there are `kCountMax`
+// of them at a time. Of whom there are many, or much, goes first: a flood of one address ends itself. Where there is no
+// room and nobody has more than a share of it newcomers wait in the kernel's backlog, as after a restart, when thousands
+// come at once.
 //
-// Thread-safe; the clock and the kernel are the caller's.
+// Who has shown a token is not asked for any of it. Whoever comes with one shows it with the first call's headers: of a stream it is
+// looked at before a byte of a message is read (64 KiB wait meanwhile), of a unary call once its message, kMessageReadBytesMax at
+// most, is there. Whose first calls are several large ones at once sends them all before one of them is whole: such a client shows
+// its token in a small call first.
 //
-//   watch.Add(EndOfSocket(peer), address, {fd, inode}, now);   // before gRPC has it
+// A call names its connection by its other end alone. So of two with the same other end, which only come of one that calls on two
+// of the master's addresses from one port, the second is not taken.
+//
+// Thread-safe; Add and Look are one thread's. The clock and the kernel are the caller's.
+//
+//   if (watch.HasRoom()) fd = accept(...);
+//   const char* why = watch.Add(EndOfSocket(peer), address, {fd, inode}, now);   // before gRPC has it
+//   if (why != nullptr) close(fd);
 //   watch.Know(call.peer(), caller);                           // by a call that showed what lives
-//   for (const auto& ended : watch.Look(now)) ...              // each kLookEach
+//   for (const auto& ended : watch.Look(now).ended) ...        // each kLookEach
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -41,56 +53,93 @@ class StrangerWatch {
   static constexpr std::int64_t kFewBytes = 256 << 10;
   static constexpr std::int64_t kManyBytesMax = 32 << 20;
   static constexpr absl::Duration kTimeMax = absl::Seconds(30);
+  // A hundred calls of one take 1.2 MiB, whatever they send.
+  static constexpr std::size_t kCountMax = 256;
+  // Where there are so many: what an address may have of them, beyond which its oldest goes for somebody else's new one, and
+  // how many, of whatever address, go with a look, and when.
+  static constexpr std::size_t kShareWhenFull = 32;
+  static constexpr std::size_t kRoomEach = 32;
+  static constexpr absl::Duration kTimeWhenFull = absl::Seconds(2);
   static constexpr absl::Duration kLookEach = absl::Milliseconds(25);
-  // Where no stranger is there: whether one who is known has ended.
+  // Whether one who is known has ended.
   static constexpr absl::Duration kRestEach = absl::Seconds(1);
-  // Of one connection, of which the oldest that live are asked no more.
-  static constexpr std::size_t kCallersMax = 8;
+  // Of one connection, of which those that end soonest are asked no more.
+  static constexpr std::size_t kCallersMax = 64;
 
   struct Ended {
     ConnectionSocket socket;
     std::string address;
     const char* why;
   };
+  struct Looked {
+    std::vector<Ended> ended;
+    // About what strangers held who are gone since the look before, by themselves or not: what they sent, and some for each.
+    std::int64_t freed_bytes = 0;
+  };
 
   // `sockets` outlives this.
   explicit StrangerWatch(ConnectionSockets& sockets) : sockets_(sockets) {}
 
-  // Of a connection that begins; one of before with the same end is gone.
-  void Add(const std::string& end, const std::string& address, ConnectionSocket socket,
-           SteadyTime now) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether somebody may have a place; else the next look may find one.
+  bool HasRoom() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Of a connection that begins. Null, or why it is not taken. `address` is whose share it counts to.
+  const char* Add(const std::string& end, const std::string& address, ConnectionSocket socket,
+                  SteadyTime now) ABSL_LOCKS_EXCLUDED(mu_);
   // `peer` as gRPC writes it; what is no connection of this port is ignored. `caller` null: nobody is asked, nothing is noted.
   void Know(std::string_view peer, const Caller& caller) ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends what is to end, which it tells. One thread at a time.
-  std::vector<Ended> Look(SteadyTime now) ABSL_LOCKS_EXCLUDED(mu_);
+  // Ends what is to end; tells what has since the look before.
+  Looked Look(SteadyTime now) ABSL_LOCKS_EXCLUDED(mu_);
   // When to come again; infinite where there are no connections.
   absl::Duration NextLook() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  struct Entry {
+  struct Stranger {
     ConnectionSocket socket;
     std::string address;
     SteadyTime since;              // that nobody is known
     std::int64_t bytes_first = 0;  // what had come by then
     std::int64_t bytes = 0;        // what has come since
+    std::int64_t beyond_few() const { return bytes > kFewBytes ? bytes - kFewBytes : 0; }
+  };
+  struct Known {
+    ConnectionSocket socket;
+    std::string address;
     std::vector<Caller> callers;
-    bool is_stranger = true;
   };
   struct Seen {
     std::string end;
     ConnectionSocket socket;
     std::optional<std::int64_t> bytes;  // nothing: it is gone
   };
+  using Strangers = absl::flat_hash_map<std::string, Stranger>;
 
-  // Who is to be asked for what has come; those who are known now and then alone.
+  std::optional<ConnectionSocket> SocketOf(const std::string& end) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Insert(const std::string& end, Stranger stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Stranger Erase(Strangers::iterator stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What it held is free.
+  void End(Strangers::iterator stranger, const char* why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // One of the addresses that have more than a share; empty: there is none.
+  std::string OverShare() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndOldestOf(const std::string& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  // Who is to be asked for what has come: strangers, those who were known, and now and then all.
   std::vector<Seen> ToSee(SteadyTime now) ABSL_LOCKS_EXCLUDED(mu_);
-  void Take(const std::vector<Seen>& seen, SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  std::vector<Ended> TakeOut(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void Take(const Seen& seen, SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Those beyond what one may have; then of all bytes; then of all.
+  void EndEach(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndForBytes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndForRoom(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   ConnectionSockets& sockets_;
   mutable absl::Mutex mu_;
-  absl::flat_hash_map<std::string, Entry> entries_ ABSL_GUARDED_BY(mu_);
-  std::int64_t stranger_count_ ABSL_GUARDED_BY(mu_) = 0;
+  // By their other ends, each of which is in one of them.
+  Strangers strangers_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<std::string, Known> known_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<std::string, std::size_t> count_of_address_
+      ABSL_GUARDED_BY(mu_);             // of strangers
+  Looked looked_ ABSL_GUARDED_BY(mu_);  // since the look before
+  SteadyTime known_looked_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
   SteadyTime all_seen_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
 };
 

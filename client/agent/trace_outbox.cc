@@ -13,8 +13,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/process_secrets.h"
 #include "base/status_macros.h"
@@ -26,6 +24,23 @@ namespace {
 
 // A writer.json, and a little more.
 constexpr std::size_t kNoteBytesMax = 512 << 10;
+
+// "stepwell-traces-x/NAME", where a path ends so; else empty.
+absl::string_view TailInFolderOfOne(absl::string_view path) {
+  const std::size_t name_at = path.rfind('/');
+  if (name_at == path.npos || name_at == 0) return "";
+  const absl::string_view name = path.substr(name_at + 1);
+  const std::size_t one_at = path.rfind('/', name_at - 1);
+  const absl::string_view tail = path.substr(one_at == path.npos ? 0 : one_at + 1);
+  const bool is_name = !name.empty() && name != "." && name != "..";
+  return is_name && absl::StartsWith(tail, TraceOutbox::kFolderOfOne) ? tail : "";
+}
+
+// By no link.
+bool IsOf(const std::string& path, mode_t kind) {
+  struct stat found {};
+  return lstat(path.c_str(), &found) == 0 && (found.st_mode & S_IFMT) == kind;
+}
 
 }  // namespace
 
@@ -107,19 +122,17 @@ std::vector<std::string> TraceOutbox::OwnFolders(absl::Duration age) const {
 
 bool TraceOutbox::Holds(const std::string& path) const {
   const absl::StatusOr<std::string> folder = FolderPath();
-  absl::string_view rest = path;
-  if (!folder.ok() || !absl::ConsumePrefix(&rest, *folder) || !absl::ConsumePrefix(&rest, "/")) {
-    return false;
-  }
-  const std::pair<absl::string_view, absl::string_view> parts =
-      absl::StrSplit(rest, absl::MaxSplits('/', 1));
-  const auto& [one, name] = parts;
-  if (!absl::StartsWith(one, kFolderOfOne) || absl::StrContains(name, '/') || name.empty() ||
-      name == "." || name == "..") {
-    return false;
-  }
-  struct stat found {};
-  return lstat(absl::StrCat(*folder, "/", one).c_str(), &found) == 0 && S_ISDIR(found.st_mode);
+  const absl::string_view tail = TailInFolderOfOne(path);
+  return folder.ok() && !tail.empty() && path == absl::StrCat(*folder, "/", tail) &&
+         IsOf(absl::StrCat(*folder, "/", tail.substr(0, tail.find('/'))), S_IFDIR);
+}
+
+std::string TraceOutbox::Here(const std::string& path) const {
+  const absl::StatusOr<std::string> folder = FolderPath();
+  const absl::string_view tail = TailInFolderOfOne(path);
+  if (!folder.ok() || tail.empty()) return path;
+  const std::string here = absl::StrCat(*folder, "/", tail);
+  return Holds(here) && IsOf(here, S_IFREG) ? here : path;
 }
 
 bool TraceOutbox::MayHaveNew() {
@@ -153,7 +166,9 @@ absl::StatusOr<TraceJob> TraceOutbox::Read(const std::string& name) const {
   STEPWELL_ASSIGN_OR_RETURN(const std::string json,
                             ReadSmallFileAt(folder.get(), name, kNoteBytesMax));
   absl::StatusOr<TraceJob> job = ParseTraceJob(json);
-  if (job.ok() && !job->writer.token.empty()) KeepMemoryPrivate();
+  if (!job.ok()) return job;
+  if (!job->writer.token.empty()) KeepMemoryPrivate();
+  job->path = Here(job->path);
   return job;
 }
 

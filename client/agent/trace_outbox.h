@@ -39,7 +39,8 @@ class TraceOutbox {
   bool MayHaveNew();
   // Of whole notes, the oldest first.
   std::vector<std::string> Names() const;
-  // kNotFound: it is gone; kInvalidArgument: it is none.
+  // Of a spool that was copied or moved since: with the path of the file that came along, where one did. kNotFound: it is gone;
+  // kInvalidArgument: it is none.
   absl::StatusOr<TraceJob> Read(const std::string& name) const;
   void Remove(const std::string& name) const;
   // Whether a note may have that file sent: a regular one, no link, of whose outbox this is, or readable to all. kNotFound: it
@@ -51,6 +52,8 @@ class TraceOutbox {
   absl::StatusOr<FileDescriptor> Folder() const;
   // Absolute, as of now.
   absl::StatusOr<std::string> FolderPath() const;
+  // Where KeepFile's file of that name lies by now; the path itself, where there is none here.
+  std::string Here(const std::string& path) const;
 
   const int format_directory_;
   DirectoryWatch watch_;

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/tls/certificate_names.h"
-#include "server/listen_socket.h"
+#include "server/host_port.h"
 #include "server/text_check.h"
 
 namespace stepwell {

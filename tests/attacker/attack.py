@@ -18,7 +18,7 @@ from stand import VICTIM, VICTIM_WRITER, Stand
 from table import RESIDENT_GROWTH_MIB_MAX, ROOT, TABLE, Answers, code, told
 
 # In the order in which they are tried.
-import strangers, users, floods  # noqa: E401, E402, F401, I001 isort: skip
+import strangers, users, crowds, floods  # noqa: E401, E402, F401, I001 isort: skip
 
 
 # A hundred times of what all of this takes where each line that a stranger causes is sparing.

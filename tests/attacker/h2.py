@@ -93,8 +93,17 @@ class Windows:
 
 class Connection:
     def __init__(self, address: tuple[str, int], tls: ssl.SSLContext, source: str = "127.0.0.1") -> None:
-        plain = socket.create_connection(address, timeout=10, source_address=(source, 0))
-        self.socket = tls.wrap_socket(plain, server_hostname=address[0])
+        self.begin(socket.create_connection(address, timeout=10, source_address=(source, 0)), tls, address[0])
+
+    @classmethod
+    def over(cls, plain: socket.socket, tls: ssl.SSLContext, name: str) -> Connection:
+        """Of a connection that is there already, to a server of that name."""
+        made = cls.__new__(cls)
+        made.begin(plain, tls, name)
+        return made
+
+    def begin(self, plain: socket.socket, tls: ssl.SSLContext, name: str) -> None:
+        self.socket = tls.wrap_socket(plain, server_hostname=name)
         self.stream = -1
         self.windows = Windows()
         self.answered: list[tuple[int, int, int, bytes]] = []

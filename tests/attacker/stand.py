@@ -70,7 +70,8 @@ class Stand:
         self.master = subprocess.Popen(
             [
                 *(self.program, "serve", "--data-dir", str(self.scratch / "data"), "--ready-file", str(ready)),
-                *("--grpc-listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--wrong-tokens-per-minute", "60"),
+                # On all of the machine's addresses, as masters are; 127.0.0.2 is one of those, too.
+                *("--grpc-listen", "0.0.0.0:0", "--http-listen", "127.0.0.1:0", "--wrong-tokens-per-minute", "60"),
                 *("--tls-cert", str(certs / "server.pem"), "--tls-key", str(certs / "server.key")),
                 *("--token-file", str(self.scratch / "token")),
             ],
@@ -89,7 +90,7 @@ class Stand:
         if not ready.exists():
             raise RuntimeError("the master ended: " + self.log()[-2000:])
         addresses = json.loads(ready.read_text())
-        self.grpc = self.address(addresses["grpc"])
+        self.grpc = ("127.0.0.1", self.address(addresses["grpc"])[1])
         self.http = self.address(addresses["http"])
         self.admin = (self.scratch / "token").read_text().strip()
         self.ca = str(certs / "ca.pem")

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import pathlib
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -47,6 +48,16 @@ def attack(name: str, expected: str, known: str = "") -> Callable[[Attack], Atta
 
 def code(status: int) -> str:
     return GRPC_CODES.get(status, f"gRPC {status}")
+
+
+def patiently(stand: Stand, source: str, token: str) -> str:
+    """What a call is answered. Behind a flood the threads of gRPC may be taken for a moment (docs/security.md): then it comes again."""
+    until = time.monotonic() + 15
+    while True:
+        said = code(stand.connect(source).call("/stepwell.v1.QueryService/ListTrials", [b""], token)[0])
+        if said != "RESOURCE_EXHAUSTED" or time.monotonic() > until:
+            return said
+        time.sleep(0.1)
 
 
 def told(answer: tuple[int, str, bytes]) -> str:

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/listen_socket.h"
+#include "server/host_port.h"
 #include "tests/e2e/spine.h"
 
 namespace stepwell::testing {

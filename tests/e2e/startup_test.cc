@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "base/tls/tls_authority.h"
 #include "nlohmann/json.hpp"
+#include "server/host_port.h"
 #include "server/listen_socket.h"
 #include "tests/e2e/startup.h"
 

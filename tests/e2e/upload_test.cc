@@ -291,6 +291,23 @@ TEST_F(UploadTest, OfACopyNoFileIsReadOrRemovedThatOnlyItsNotesName) {
   EXPECT_FALSE(fs::exists(traces + "/stepwell-traces-z/held.pftrace"));
 }
 
+// The notes name where their files were written, which is another place; the files came along.
+TEST_F(UploadTest, SendsTheTracesOfACopyAndLeavesTheOthers) {
+  Record(0, 10);
+  const std::string traces = fs::canonical(spool_).string() + "/f1/traces";
+  LeaveTraceNote("held", traces + "/stepwell-traces-z/held.pftrace");
+  fs::create_directory(traces + "/stepwell-traces-z");
+  std::ofstream(traces + "/stepwell-traces-z/held.pftrace") << std::string("\x0a\x02\x08\x01", 4);
+  const std::string copy = scratch_ / "copy";
+  fs::copy(spool_, copy, fs::copy_options::recursive);
+  StartMaster();
+  EXPECT_EQ(Upload(copy), "exit 0") << said_;
+  ExpectAllOnce();
+  EXPECT_EQ(QueryNumber("select count(*) from stepwell.traces where $1 = 1", 1), 1) << said_;
+  EXPECT_FALSE(fs::exists(copy + "/f1/traces/stepwell-traces-z/held.pftrace"));
+  EXPECT_TRUE(fs::exists(traces + "/stepwell-traces-z/held.pftrace"));
+}
+
 TEST_F(UploadTest, SendsWhatATrialRecordedOffline) {
   StartMaster();
   agent_.Start({BuiltProgram("stepwell"), "agent", "--server", master_->grpc_address(),

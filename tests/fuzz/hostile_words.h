@@ -27,6 +27,7 @@
 #include "server/config_file.h"
 #include "server/follow_place.h"
 #include "server/grants.h"
+#include "server/host_port.h"
 #include "server/http/accept_encoding.h"
 #include "server/http/host_names.h"
 #include "server/http/page_settings.h"
@@ -220,6 +221,12 @@ inline void ReadHostileNames(std::string_view text) {
     }
   } else {
     CheckRefusal(names.status());
+  }
+  if (const auto listen = ParseHostPort(std::string(text)); listen.ok()) {
+    const auto again = ParseHostPort(HostPortText(listen->host, listen->port));
+    STEPWELL_CHECK(again.ok() && again->host == listen->host && again->port == listen->port);
+  } else {
+    CheckRefusal(listen.status());
   }
   const absl::string_view view(text.data(), text.size());
   if (const auto version = ParseVersion(view)) {

@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include "server/host_port.h"
 #include "server/listen_socket.h"
 
 namespace stepwell {
@@ -96,12 +97,18 @@ TEST(OptionsTest, HelpNamesEverySetting) {
   }
 }
 
-TEST(ListenSocketTest, ReadsAddresses) {
+TEST(HostPortTest, IsReadAndWritten) {
   EXPECT_EQ(ParseHostPort("127.0.0.1:80")->port, 80);
   EXPECT_EQ(ParseHostPort("[::1]:0")->host, "::1");
-  for (const char* wrong : {"", "127.0.0.1", ":80", "a:b", "::1:80", "a:65536", "a:-1"}) {
+  EXPECT_EQ(HostPortText("::1", 0), "[::1]:0");
+  EXPECT_EQ(HostPortText("localhost", 80), "localhost:80");
+  for (const char* wrong : {"", "127.0.0.1", ":80", "a:b", "::1:80", "a:65536", "a:-1", "[]:80",
+                            "[a]:80", "[[::1]]:80", "[::1:80"}) {
     EXPECT_EQ(ParseHostPort(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
   }
+}
+
+TEST(ListenSocketTest, KnowsWhatIsLoopback) {
   EXPECT_TRUE(IsLoopback("127.1.2.3"));
   EXPECT_FALSE(IsLoopback("0.0.0.0"));
   EXPECT_FALSE(IsLoopback("::"));

@@ -42,9 +42,9 @@ class StrangerWatchTest : public ::testing::Test {
  protected:
   static std::string EndOf(int fd) { return "10.0.0.7:" + std::to_string(fd); }
 
-  void Connect(int fd, std::int64_t bytes = 0) {
+  void Connect(int fd, std::int64_t bytes = 0, const std::string& address = "10.0.0.7") {
     sockets_.bytes[fd] = bytes;
-    watch_.Add(EndOf(fd), "10.0.0.7", {fd, 1}, now_);
+    EXPECT_STREQ(watch_.Add(EndOf(fd), address, {fd, 1}, now_), nullptr);
   }
   Caller Show(int fd) {
     auto caller = std::make_shared<TokenHolder>();
@@ -53,7 +53,9 @@ class StrangerWatchTest : public ::testing::Test {
   }
   std::vector<int> Look() {
     std::vector<int> ended;
-    for (const auto& each : watch_.Look(now_)) ended.push_back(each.socket.fd);
+    const StrangerWatch::Looked looked = watch_.Look(now_);
+    freed_bytes_ += looked.freed_bytes;
+    for (const auto& each : looked.ended) ended.push_back(each.socket.fd);
     for (const int fd : ended) EXPECT_EQ(sockets_.shut.count(fd), 1u) << "told, not done";
     return ended;
   }
@@ -61,6 +63,7 @@ class StrangerWatchTest : public ::testing::Test {
   FakeSockets sockets_;
   StrangerWatch watch_{sockets_};
   SteadyTime now_ = SteadyTime::Now();
+  std::int64_t freed_bytes_ = 0;
 };
 
 TEST_F(StrangerWatchTest, WhoSendsMoreThanAMessageWithoutATokenEnds) {
@@ -88,9 +91,57 @@ TEST_F(StrangerWatchTest, ManyThatSendALittleMuchEndFromTheLargestOn) {
   EXPECT_THAT(Look(), IsEmpty());
 }
 
-TEST_F(StrangerWatchTest, ThousandsThatComeAtOnceWithAStreamEachStay) {
-  for (int fd = 1; fd <= 5000; ++fd) Connect(fd, StrangerWatch::kFewBytes);
+// One that sends a message's worth stays where hundreds of another address hold what all may have.
+TEST_F(StrangerWatchTest, WhoseAddressSentMostEndsFirst) {
+  for (int fd = 1; fd <= 120; ++fd) Connect(fd, 2 * StrangerWatch::kFewBytes);
   EXPECT_THAT(Look(), IsEmpty());
+  Connect(200, kMessageReadBytesMax, "10.0.0.8");
+  const std::vector<int> ended = Look();
+  EXPECT_THAT(ended, ::testing::Not(IsEmpty()));
+  EXPECT_THAT(ended, ::testing::Not(::testing::Contains(200)));
+}
+
+// Calls without a message cost memory and hardly a byte.
+TEST_F(StrangerWatchTest, ThereAreSoManyAtATime) {
+  const int count_max = static_cast<int>(StrangerWatch::kCountMax);
+  for (int fd = 1; fd < count_max; ++fd) Connect(fd, 0, "10.0.0." + std::to_string(fd));
+  EXPECT_TRUE(watch_.HasRoom());
+  Connect(count_max, 0, "10.0.1.1");
+  EXPECT_FALSE(watch_.HasRoom());
+  now_ += StrangerWatch::kTimeWhenFull - absl::Milliseconds(1);
+  EXPECT_THAT(Look(), IsEmpty()) << "newcomers wait";
+  // Whoever is known makes room.
+  const Caller known = Show(1);
+  EXPECT_TRUE(watch_.HasRoom());
+  Connect(count_max + 1, 0, "10.0.1.2");
+  EXPECT_FALSE(watch_.HasRoom());
+  now_ += absl::Milliseconds(1);
+  EXPECT_EQ(Look().size(), StrangerWatch::kRoomEach) << "the oldest";
+  EXPECT_EQ(sockets_.shut.count(count_max + 1), 0u);
+  EXPECT_EQ(sockets_.shut.count(1), 0u) << "who is known is none of them";
+  EXPECT_TRUE(watch_.HasRoom());
+}
+
+TEST_F(StrangerWatchTest, OfWhomThereAreManyGoesFirstWhereThereIsNoRoom) {
+  const int count_max = static_cast<int>(StrangerWatch::kCountMax);
+  // The oldest of all, and alone.
+  Connect(1, 0, "10.0.0.8");
+  for (int fd = 2; fd <= count_max; ++fd) {
+    now_ += absl::Milliseconds(1);
+    Connect(fd);
+  }
+  EXPECT_TRUE(watch_.HasRoom()) << "for others";
+  sockets_.bytes[1000] = 0;
+  EXPECT_STREQ(watch_.Add(EndOf(1000), "10.0.0.7", {1000, 1}, now_),
+               "too many connections without a token");
+  EXPECT_THAT(sockets_.shut, IsEmpty());
+  Connect(1001, 0, "10.0.0.9");
+  EXPECT_THAT(sockets_.shut, ElementsAre(2)) << "at once, the oldest of whom there are many";
+  EXPECT_THAT(Look(), ElementsAre(2)) << "told with the next look";
+  EXPECT_THAT(Look(), IsEmpty()) << "once";
+  // Of so many addresses that none has more than a share everybody waits.
+  for (int fd = 2000; watch_.HasRoom(); ++fd) Connect(fd, 0, "10.1.0." + std::to_string(fd));
+  EXPECT_EQ(sockets_.shut.size(), StrangerWatch::kCountMax - 1 - StrangerWatch::kShareWhenFull);
 }
 
 TEST_F(StrangerWatchTest, WhoShowsNothingInTimeEnds) {
@@ -119,6 +170,7 @@ TEST_F(StrangerWatchTest, WhoseTokenEndedIsAStrangerFromThenOn) {
   now_ += absl::Hours(1);
   EXPECT_THAT(Look(), IsEmpty()) << "another one of it lives";
   second->has_ended = true;
+  now_ += StrangerWatch::kRestEach;
   EXPECT_THAT(Look(), IsEmpty()) << "what came before was its own";
   EXPECT_EQ(watch_.NextLook(), StrangerWatch::kLookEach);
   sockets_.bytes[1] += StrangerWatch::kBytesMax;
@@ -143,10 +195,18 @@ TEST_F(StrangerWatchTest, OneWhoComesBackWithANewTokenIsKnownAgain) {
 TEST_F(StrangerWatchTest, ManyTokensOnOneConnectionAreBounded) {
   Connect(1);
   std::vector<Caller> callers;
-  for (int i = 0; i < 100; ++i) callers.push_back(Show(1));
-  callers.front()->has_ended = true;
+  for (int i = 0; i < 200; ++i) {
+    callers.push_back(std::make_shared<TokenHolder>());
+    callers.back()->expires_time_us = i % 50 == 0 ? 0 : 1'000'000 + i;
+    watch_.Know("ipv4:" + EndOf(1), callers.back());
+  }
+  // All that end, in their time.
+  for (const Caller& each : callers) each->has_ended = each->expires_time_us != 0;
   now_ += absl::Hours(1);
-  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_THAT(Look(), IsEmpty()) << "one that ends never was forgotten for one that does";
+  for (const Caller& each : callers) each->has_ended = false;
+  for (int i = 0; i < 200; ++i)
+    watch_.Know("ipv4:" + EndOf(1), callers[static_cast<std::size_t>(i)]);
   std::size_t held = 0;
   for (const Caller& each : callers) held += static_cast<std::size_t>(each.use_count() - 1);
   EXPECT_EQ(held, StrangerWatch::kCallersMax);
@@ -171,13 +231,41 @@ TEST_F(StrangerWatchTest, WhatIsGoneIsForgotten) {
   EXPECT_EQ(known.use_count(), 1);
 }
 
-// The same other end, from a connection of before that nobody has seen go.
-TEST_F(StrangerWatchTest, ANewConnectionIsNotTheOldOne) {
-  Connect(1);
-  Show(1);
-  watch_.Add(EndOf(1), "10.0.0.7", {2, 2}, now_);
+// Which of two with the same other end a call came on is not told: there is one at a time, and a new one is not the old one.
+TEST_F(StrangerWatchTest, OfTwoWithTheSameOtherEndTheSecondIsNotTaken) {
+  for (const bool is_known : {false, true}) {
+    Connect(1);
+    if (is_known) Show(1);
+    sockets_.bytes[2] = 0;
+    EXPECT_STREQ(watch_.Add(EndOf(1), "10.0.0.7", {2, 2}, now_),
+                 "another one of the same port lives");
+    // Gone, which no look has seen.
+    sockets_.bytes.erase(1);
+    EXPECT_STREQ(watch_.Add(EndOf(1), "10.0.0.7", {2, 2}, now_), nullptr) << is_known;
+    sockets_.bytes[2] = StrangerWatch::kBytesMax + 1;
+    EXPECT_THAT(Look(), ElementsAre(2)) << is_known;
+  }
+}
+
+TEST_F(StrangerWatchTest, WhatTheyHeldIsTold) {
+  Connect(1, 1'000);
+  Connect(2, 2'000);
+  Look();
+  EXPECT_EQ(freed_bytes_, 0);
+  sockets_.bytes.erase(1);
+  Look();
+  EXPECT_GE(freed_bytes_, 1'000);
   sockets_.bytes[2] = StrangerWatch::kBytesMax + 1;
-  EXPECT_THAT(Look(), ElementsAre(2));
+  Look();
+  EXPECT_GE(freed_bytes_, 1'000 + StrangerWatch::kBytesMax);
+  Connect(3, 3'000);
+  Look();
+  Show(3);
+  const std::int64_t before = freed_bytes_;
+  sockets_.bytes.clear();
+  now_ += absl::Hours(1);
+  Look();
+  EXPECT_EQ(freed_bytes_, before) << "who is known is no stranger";
 }
 
 TEST_F(StrangerWatchTest, CallsFromElsewhereAreNobodys) {

@@ -14,6 +14,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <system_error>
 #include <thread>
 
 namespace stepwell::recorder {
@@ -64,14 +65,22 @@ inline void ExpectInChild(const std::function<void()>& body) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
-// A directory of mode 0700 that goes away with the object.
+// A directory of mode 0700 that goes away with the object, also while an agent writes its last file there.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
     path_ = std::filesystem::temp_directory_path() / "stepwell-test-XXXXXX";
     if (mkdtemp(path_.data()) == nullptr) std::abort();
   }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
+  ~TemporaryDirectory() {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    std::error_code why;
+    while (std::filesystem::remove_all(path_, why),
+           why && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    EXPECT_FALSE(why) << why.message();
+  }
   const std::string& path() const { return path_; }
 
  private:

@@ -1,0 +1,120 @@
+"""Many connections without a token, each of which does nothing that a client could not: what they take together."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+
+import h2
+import wire
+from push import push
+from stand import Stand
+from table import Answers, attack, code, patiently
+
+# 256 connections with a hundred calls each take some 300 (docs/security.md); of 800, without a bound, it would be 950.
+CROWD_GROWTH_MIB_MAX = 600
+# What the largest message of a call is, and beyond.
+HIDDEN_GROWTH_MIB_MAX = 150
+LIST = "/stepwell.v1.QueryService/ListTrials"
+
+
+def begin_calls(connection: h2.Connection, count: int, message: bytes = b"") -> None:
+    block = h2.call_headers(LIST, "")
+    begun = h2.grpc_frame(b"", 8 << 20) + message
+    connection.send(b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, at, block) + h2.frame(h2.DATA, 0, at, begun) for at in range(1, 2 * count, 2)))
+
+
+@attack("calls of gRPC whose message hardly begins, without a token: a hundred on each of eight hundred connections of four addresses; others are answered meanwhile", "OK, bounded")
+def crowd_of_calls(stand: Stand) -> Answers:
+    before = stand.resident_mib()
+    held, answers = [], []
+    for at in range(800):
+        try:
+            connection = stand.connect(f"127.0.6.{1 + at % 4}")
+            begin_calls(connection, 100, b"A" * 2200)
+            held.append(connection)
+        except OSError:
+            pass  # it was not taken
+        if at % 80 == 79:
+            grown = stand.resident_mib() - before
+            reading = patiently(stand, "127.0.6.9", stand.reader)
+            answers.append(f"{reading}, " + ("bounded" if grown < CROWD_GROWTH_MIB_MAX else f"{grown:.0f} MiB"))
+    for connection in held:
+        connection.close()
+    stand.await_calm()
+    return answers
+
+
+@attack("a hundred and twenty connections of one address without a token that send half a megabyte each; who has a token sends four at once meanwhile, on a new connection", "OK")
+def crowd_beside_a_client(stand: Stand) -> Answers:
+    over = threading.Event()
+    strangers = [threading.Thread(target=push_a_little, args=(stand, over)) for _ in range(120)]
+    for stranger in strangers:
+        stranger.start()
+    over.wait(3)
+    answers = []
+    for _ in range(4):
+        write = wire.field(1, b"x" * 3_900_000)
+        answers.append(code(stand.connect("127.0.6.9").call("/stepwell.v1.IngestService/WriteChunks", [write], stand.admin)[0]))
+    over.set()
+    for stranger in strangers:
+        stranger.join()
+    stand.await_calm()
+    return answers
+
+
+def push_a_little(stand: Stand, over: threading.Event) -> None:
+    """As much as the windows of eight calls take, and then no more."""
+    while not over.is_set():
+        try:
+            connection = stand.connect("127.0.6.7")
+            streams = range(1, 17, 2)
+            connection.send(b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, at, h2.call_headers(LIST, "")) for at in streams))
+            push(connection, {at: h2.grpc_frame(b"", 8 << 20) for at in streams}, 65_536, over)
+        except OSError:
+            over.wait(0.05)
+
+
+@attack("connections without a token that hide behind others of the same address and port, to another address of the master", "not taken, bounded")
+def twins(stand: Stand) -> Answers:
+    before = stand.resident_mib()
+    over = threading.Event()
+    pushing, answers = [], []
+    for _ in range(4):
+        first = connect_from(stand, "127.0.0.1", 0)
+        port = first.socket.getsockname()[1]
+        try:
+            connect_from(stand, "127.0.0.2", port).read_frame()
+            answers.append("taken")
+        except OSError:
+            answers.append("not taken")
+        pushing.append(threading.Thread(target=push_much, args=(first, over)))
+        pushing[-1].start()
+    until = time.monotonic() + 5
+    grown = 0.0
+    while time.monotonic() < until:
+        grown = max(grown, stand.resident_mib() - before)
+        over.wait(0.1)
+    over.set()
+    for each in pushing:
+        each.join()
+    return [f"{each}, " + ("bounded" if grown < HIDDEN_GROWTH_MIB_MAX else f"{grown:.0f} MiB") for each in answers]
+
+
+def connect_from(stand: Stand, to: str, port: int) -> h2.Connection:
+    plain = socket.socket()
+    plain.settimeout(10)
+    plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    plain.bind(("127.0.6.5", port))
+    plain.connect((to, stand.grpc[1]))
+    return h2.Connection.over(plain, stand.tls_h2, "127.0.0.1")
+
+
+def push_much(connection: h2.Connection, over: threading.Event) -> None:
+    try:
+        streams = range(1, 201, 2)
+        connection.send(b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, at, h2.call_headers(LIST, "")) for at in streams))
+        push(connection, {at: h2.grpc_frame(b"", 8 << 20) for at in streams}, 7 << 20, over)
+    except OSError:
+        pass  # the master hung up
