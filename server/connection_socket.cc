@@ -11,6 +11,9 @@
 namespace stepwell {
 namespace {
 
+// TCP_CLOSE of <netinet/tcp.h>, which does not go with the kernel's.
+constexpr std::uint8_t kTcpClose = 7;
+
 std::uint64_t InodeOf(int fd) {
   struct stat about {};
   return fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) ? about.st_ino : 0;
@@ -28,6 +31,8 @@ std::optional<std::int64_t> KernelSockets::BytesReceived(const ConnectionSocket&
   socklen_t bytes = sizeof info;
   if (getsockopt(socket.fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) bytes = 0;
   if (bytes == 0 && socket.IsGone()) return std::nullopt;
+  // Its owner still has the number.
+  if (bytes != 0 && info.tcpi_state == kTcpClose) return std::nullopt;
   constexpr auto kWanted =
       offsetof(tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received;
   // A kernel of before 4.1 tells less; such connections end by their time alone.

@@ -22,10 +22,12 @@ struct ConnectionSocket {
 class ConnectionSockets {
  public:
   virtual ~ConnectionSockets() = default;
-  // Bytes of the other end that this one has acknowledged, since the connection began, read or not. Nothing where it is gone.
+  // Bytes of the other end that this one has acknowledged, since the connection began, read or not. Nothing where it is gone, or
+  // nobody can send there any more.
   virtual std::optional<std::int64_t> BytesReceived(const ConnectionSocket& socket) = 0;
   // Both ways. Its owner finds it ended. Between the look at the number and the call its owner may close it and somebody open
-  // another with the same number, which then ends instead: whatever has a connection in this process opens it anew.
+  // another with the same number, which then ends instead: whatever has a connection in this process opens it anew, and knows of a commit under way
+  // what it knows of one whose answer was lost.
   virtual void Shut(const ConnectionSocket& socket) = 0;
 };
 

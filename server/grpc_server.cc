@@ -209,6 +209,7 @@ bool GrpcServer::AcceptOne() {
     const bool is_shared = options_.rates != nullptr && options_.rates->IsShared(address);
     const char* why = strangers_.Add(end, is_shared ? end : address, connection, SteadyTime::Now());
     if (why != nullptr) {
+      if (options_.rates != nullptr) options_.rates->NoteStranger();
       RefuseConnection(fd, address, why);
       return true;
     }
@@ -230,7 +231,7 @@ void GrpcServer::RefuseConnection(int fd, const std::string& address, const char
 }
 
 void GrpcServer::TellEnded(const std::string& address, const char* why) {
-  if (options_.rates != nullptr) options_.rates->NoteStrangerEnded();
+  if (options_.rates != nullptr) options_.rates->NoteStranger();
   if (const auto others = ended_log_.MaySay(SteadyTime::Now())) {
     log::Warning("connection_ended",
                  {{"address", address}, {"why", why}, {"others_since", *others}});

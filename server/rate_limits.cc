@@ -140,7 +140,7 @@ RateCounts RateLimits::counts() const {
   }
   counts.wrong_tokens = wrong_tokens_.refused_count();
   counts.connections = connections_refused_.load(std::memory_order_relaxed);
-  counts.strangers = strangers_ended_.load(std::memory_order_relaxed);
+  counts.strangers = strangers_.load(std::memory_order_relaxed);
   return counts;
 }
 

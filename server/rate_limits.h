@@ -38,7 +38,7 @@ struct RateCounts {
   std::array<double, kRateKinds> slowed_seconds = {};
   std::uint64_t wrong_tokens = 0;  // refused
   std::uint64_t connections = 0;   // refused
-  std::uint64_t strangers = 0;     // whose connections were ended
+  std::uint64_t strangers = 0;     // whose connections were not taken, or ended
 };
 
 class RateLimits {
@@ -76,7 +76,8 @@ class RateLimits {
   // Whether one more connection of gRPC may begin: of an address that makes more than any client does, each to show wrong
   // tokens on, none.
   bool MayConnect(std::string_view address);
-  void NoteStrangerEnded() { strangers_ended_.fetch_add(1, std::memory_order_relaxed); }
+  // A connection on which nobody is known was not taken, or ended.
+  void NoteStranger() { strangers_.fetch_add(1, std::memory_order_relaxed); }
 
   // Whether many share it, so that it has no allowance of its own.
   bool IsShared(std::string_view address) const { return shared_.find(address) != shared_.end(); }
@@ -103,7 +104,7 @@ class RateLimits {
   RateTable connections_;
   SparingLog refused_log_;
   std::atomic<std::uint64_t> connections_refused_{0};
-  std::atomic<std::uint64_t> strangers_ended_{0};
+  std::atomic<std::uint64_t> strangers_{0};
 };
 
 }  // namespace stepwell

@@ -13,6 +13,12 @@ namespace {
 // How often those who are known are asked whether they are still there: for memory alone.
 constexpr absl::Duration kAllSeenEach = absl::Seconds(10);
 
+// A look comes each 25 ms where there are any.
+constexpr absl::Duration kStoodStill = absl::Seconds(1);
+
+// Of a connection that is gone, about: calls take more than they send. A balancer's that looks whether there is a port sends nothing.
+std::int64_t Held(std::int64_t bytes) { return bytes == 0 ? 0 : StrangerWatch::kFewBytes + bytes; }
+
 // As far as it is known by now.
 std::int64_t EndTimeUs(const Caller& caller) {
   std::int64_t end = std::numeric_limits<std::int64_t>::max();
@@ -138,7 +144,7 @@ void StrangerWatch::Take(const Seen& seen, SteadyTime now) {
     if (seen.bytes) {
       stranger.bytes = *seen.bytes - stranger.bytes_first;
     } else {
-      looked_.freed_bytes += kFewBytes + Erase(found).bytes;
+      looked_.freed_bytes += Held(Erase(found).bytes);
     }
     return;
   }
@@ -188,15 +194,21 @@ void StrangerWatch::EndForBytes() {
 }
 
 void StrangerWatch::EndForRoom(SteadyTime now) {
-  if (strangers_.size() < kCountMax) return;
+  // A process that stood still has kept them from showing anything.
+  const bool has_stood = now - std::exchange(room_looked_, now) > kStoodStill;
+  if (strangers_.size() < kCountMax || has_stood) return;
   std::vector<std::pair<SteadyTime, std::string>> by_age;
   for (const auto& [end, stranger] : strangers_) {
     if (now - stranger.since >= kTimeWhenFull) by_age.emplace_back(stranger.since, end);
   }
   std::sort(by_age.begin(), by_age.end());
+  // Others' are not for somebody's who has too many.
+  const std::size_t share = OverShare().empty() ? 0 : kShareWhenFull;
   for (const auto& [since, end] : by_age) {
     if (strangers_.size() + kRoomEach <= kCountMax) return;
-    End(strangers_.find(end), "too many connections without a token");
+    const auto found = strangers_.find(end);
+    if (count_of_address_.at(found->second.address) <= share) continue;
+    End(found, "too many connections without a token");
   }
 }
 
@@ -215,15 +227,15 @@ StrangerWatch::Stranger StrangerWatch::Erase(Strangers::iterator stranger) {
 
 void StrangerWatch::End(Strangers::iterator stranger, const char* why) {
   Stranger ended = Erase(stranger);
-  looked_.freed_bytes += kFewBytes + ended.bytes;
+  looked_.freed_bytes += Held(ended.bytes);
   looked_.ended.push_back({ended.socket, std::move(ended.address), why});
 }
 
 std::string StrangerWatch::OverShare() const {
-  for (const auto& [address, count] : count_of_address_) {
-    if (count > kShareWhenFull) return address;
-  }
-  return "";
+  const auto most =
+      std::max_element(count_of_address_.begin(), count_of_address_.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  return most == count_of_address_.end() || most->second <= kShareWhenFull ? "" : most->first;
 }
 
 void StrangerWatch::EndOldestOf(const std::string& address) {

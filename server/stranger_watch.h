@@ -56,14 +56,14 @@ class StrangerWatch {
   // A hundred calls of one take 1.2 MiB, whatever they send.
   static constexpr std::size_t kCountMax = 256;
   // Where there are so many: what an address may have of them, beyond which its oldest goes for somebody else's new one, and
-  // how many, of whatever address, go with a look, and when.
+  // how many go with a look, and when: of addresses that have more than a share, else of any.
   static constexpr std::size_t kShareWhenFull = 32;
   static constexpr std::size_t kRoomEach = 32;
   static constexpr absl::Duration kTimeWhenFull = absl::Seconds(2);
   static constexpr absl::Duration kLookEach = absl::Milliseconds(25);
   // Whether one who is known has ended.
   static constexpr absl::Duration kRestEach = absl::Seconds(1);
-  // Of one connection, of which those that end soonest are asked no more.
+  // Of one connection, of which those that end soonest are asked no more, of equal ones the first.
   static constexpr std::size_t kCallersMax = 64;
 
   struct Ended {
@@ -119,7 +119,7 @@ class StrangerWatch {
   Stranger Erase(Strangers::iterator stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // What it held is free.
   void End(Strangers::iterator stranger, const char* why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // One of the addresses that have more than a share; empty: there is none.
+  // The address that has most, if that is more than a share; else empty.
   std::string OverShare() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndOldestOf(const std::string& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -139,6 +139,7 @@ class StrangerWatch {
   absl::flat_hash_map<std::string, std::size_t> count_of_address_
       ABSL_GUARDED_BY(mu_);             // of strangers
   Looked looked_ ABSL_GUARDED_BY(mu_);  // since the look before
+  SteadyTime room_looked_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
   SteadyTime known_looked_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
   SteadyTime all_seen_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
 };

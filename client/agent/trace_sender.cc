@@ -31,11 +31,11 @@ constexpr absl::Duration kSweepAge = absl::Minutes(1);
 constexpr std::size_t kMachineBytesMax = 128;
 
 std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+std::string LastOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // It was made for that file, and nobody looks there.
 bool HasOwnFolder(const std::string& path) {
-  const std::string folder = FolderOf(path);
-  return absl::StartsWith(folder.substr(folder.rfind('/') + 1), TraceOutbox::kFolderOfOne);
+  return absl::StartsWith(LastOf(FolderOf(path)), TraceOutbox::kFolderOfOne);
 }
 
 void RemoveFile(const std::string& path) {
@@ -193,10 +193,11 @@ void TraceSender::SweepFiles() {
     if (!job.ok() && !absl::IsInvalidArgument(job.status()) && !absl::IsNotFound(job.status())) {
       return;
     }
-    if (job.ok()) named.insert(job->path.substr(0, job->path.rfind('/')));
+    // By the folder's name: where a spool was copied from is another place, and its file may not have come along yet.
+    if (job.ok()) named.insert(LastOf(FolderOf(job->path)));
   }
   for (const std::string& folder : folders) {
-    if (named.contains(folder)) continue;
+    if (named.contains(LastOf(folder))) continue;
     log::Warning("trace_swept", {{"path", folder}, {"why", "an agent that was killed left it"}});
     std::error_code failed;
     std::filesystem::remove_all(folder, failed);

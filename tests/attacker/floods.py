@@ -256,6 +256,7 @@ def hostile_traces(stand: Stand) -> Answers:
 @attack("a trace that unpacks to a thousand times its size, read by the master", "bounded")
 def trace_bomb(stand: Stand) -> Answers:
     answers = []
+    before = stand.resident_mib()
     bombs = {"bomb.json.gz": bomb_of(200, b'{"traceEvents":['), "deep.json.gz": bomb_of(20, b'{"traceEvents":', b"[")}
     for name, bomb in bombs.items():
         said = upload(stand, name, bomb)
@@ -268,6 +269,6 @@ def trace_bomb(stand: Stand) -> Answers:
         begin = time.monotonic()
         stand.post("TraceService/SummarizeTrace", json.dumps({**request, "traceNo": numbers[-1]}), stand.writer)
         took = time.monotonic() - begin
-        grown = stand.resident_mib() - stand.resident_before
+        grown = stand.resident_mib() - before
         answers.append("bounded" if took < 15 and grown < RESIDENT_GROWTH_MIB_MAX else f"{took:.0f} s, {grown:.0f} MiB")
     return answers

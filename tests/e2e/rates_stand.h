@@ -56,9 +56,9 @@ class RatesTest : public SpineTest {
     return absl::StrCat(scheme_, "://", master_->http_address(), path);
   }
   // "limit=\"calls\"" of a counter.
-  double Counted(const std::string& name) {
-    for (const absl::string_view line :
-         absl::StrSplit(Curl("127.0.0.9", {Url("/metrics?trial=none")}).body, '\n')) {
+  double Counted(const std::string& name, Words more = {}) {
+    more.push_back(Url("/metrics?trial=none"));
+    for (const absl::string_view line : absl::StrSplit(Curl("127.0.0.9", more).body, '\n')) {
       double value = 0;
       if (absl::StartsWith(line, name + " ") &&
           absl::SimpleAtod(line.substr(name.size() + 1), &value)) {
@@ -98,8 +98,11 @@ class TokenRatesTest : public RatesTest {
   void Write(const std::string& name, const std::string& text) const {
     std::ofstream(scratch_ / name) << text;
   }
+  Words Showing(const std::string& token) const {
+    return {"--cacert", scratch_ / "ca.pem", "--oauth2-bearer", token};
+  }
   Answer With(const std::string& from, const std::string& token) {
-    return List(from, {"--cacert", scratch_ / "ca.pem", "--oauth2-bearer", token});
+    return List(from, Showing(token));
   }
   grpc::Status Ask(const std::shared_ptr<grpc::Channel>& channel, const std::string& token) {
     const auto stub = v1::QueryService::NewStub(channel);

@@ -267,6 +267,7 @@ TEST_F(WrongTokensTest, AConnectionIsHeldToFewBytesUntilATokenWasShownThere) {
               ::testing::Contains(grpc::StatusCode::UNAUTHENTICATED));
   EXPECT_TRUE(
       Eventually([&] { return master_->CountInLog("connection_ended") > 0; }, absl::Seconds(10)));
+  EXPECT_GT(Counted("stepwell_limit_refusals_total{limit=\"strangers\"}", Showing(token_)), 0);
   EXPECT_TRUE(Ask(known, token_).ok());
 }
 

@@ -108,7 +108,9 @@ TEST_F(StrangerWatchTest, ThereAreSoManyAtATime) {
   EXPECT_TRUE(watch_.HasRoom());
   Connect(count_max, 0, "10.0.1.1");
   EXPECT_FALSE(watch_.HasRoom());
+  Look();
   now_ += StrangerWatch::kTimeWhenFull - absl::Milliseconds(1);
+  Look();
   EXPECT_THAT(Look(), IsEmpty()) << "newcomers wait";
   // Whoever is known makes room.
   const Caller known = Show(1);
@@ -142,6 +144,32 @@ TEST_F(StrangerWatchTest, OfWhomThereAreManyGoesFirstWhereThereIsNoRoom) {
   // Of so many addresses that none has more than a share everybody waits.
   for (int fd = 2000; watch_.HasRoom(); ++fd) Connect(fd, 0, "10.1.0." + std::to_string(fd));
   EXPECT_EQ(sockets_.shut.size(), StrangerWatch::kCountMax - 1 - StrangerWatch::kShareWhenFull);
+}
+
+// Whoever is slow has his time while somebody else holds more than a share.
+TEST_F(StrangerWatchTest, NobodyEndsForWhoHasTooMany) {
+  const int count_max = static_cast<int>(StrangerWatch::kCountMax);
+  Connect(1, 0, "10.0.0.8");
+  for (int fd = 2; fd <= count_max; ++fd) Connect(fd);
+  Look();
+  now_ += StrangerWatch::kTimeWhenFull - absl::Milliseconds(25);
+  Look();
+  now_ += absl::Milliseconds(25);
+  const std::vector<int> ended = Look();
+  EXPECT_EQ(ended.size(), StrangerWatch::kRoomEach);
+  EXPECT_THAT(ended, ::testing::Not(::testing::Contains(1)));
+}
+
+// What a stopped machine, or one that swaps, has kept from being shown is shown first.
+TEST_F(StrangerWatchTest, AfterAStandstillEverybodyHasAMoment) {
+  const int count_max = static_cast<int>(StrangerWatch::kCountMax);
+  for (int fd = 1; fd <= count_max; ++fd) Connect(fd, 0, "10.0.0." + std::to_string(fd));
+  Look();
+  now_ += absl::Seconds(5);
+  EXPECT_THAT(Look(), IsEmpty());
+  for (int fd = 1; fd <= 100; ++fd) Show(fd);
+  now_ += StrangerWatch::kLookEach;
+  EXPECT_THAT(Look(), IsEmpty()) << "there is room";
 }
 
 TEST_F(StrangerWatchTest, WhoShowsNothingInTimeEnds) {
@@ -258,6 +286,11 @@ TEST_F(StrangerWatchTest, WhatTheyHeldIsTold) {
   sockets_.bytes[2] = StrangerWatch::kBytesMax + 1;
   Look();
   EXPECT_GE(freed_bytes_, 1'000 + StrangerWatch::kBytesMax);
+  const std::int64_t before_silent = freed_bytes_;
+  Connect(4);
+  sockets_.bytes.erase(4);
+  Look();
+  EXPECT_EQ(freed_bytes_, before_silent) << "who sent nothing held nothing";
   Connect(3, 3'000);
   Look();
   Show(3);
