@@ -50,11 +50,12 @@ def code(status: int) -> str:
     return GRPC_CODES.get(status, f"gRPC {status}")
 
 
-def patiently(stand: Stand, source: str, token: str) -> str:
-    """What a call is answered. Behind a flood the threads of gRPC may be taken for a moment (docs/security.md): then it comes again."""
+def patiently(stand: Stand, source: str, token: str, method: str = "QueryService/ListTrials", message: bytes = b"") -> str:
+    """What a call is answered, each on a connection of its own. Behind a flood the threads of gRPC may be taken for a moment
+    (docs/security.md): then it comes again."""
     until = time.monotonic() + 15
     while True:
-        said = code(stand.connect(source).call("/stepwell.v1.QueryService/ListTrials", [b""], token)[0])
+        said = code(stand.connect(source).call(f"/stepwell.v1.{method}", [message], token)[0])
         if said != "RESOURCE_EXHAUSTED" or time.monotonic() > until:
             return said
         time.sleep(0.1)
