@@ -128,7 +128,11 @@ TEST(SpanTraceTest, WhatWasFlushedIsReadableWhereverItWasCut) {
     ends.push_back(recording.bytes.size());
   }
   const std::string whole = recording.bytes;
-  for (std::size_t size = 0; size < whole.size(); size += 7) {
+  // Around each flush, and in between here and there: each look reads all anew.
+  std::set<std::size_t> sizes;
+  for (std::size_t size = 0; size < whole.size(); size += 37) sizes.insert(size);
+  for (const std::size_t end : ends) sizes.insert({end - 1, end});
+  for (const std::size_t size : sizes) {
     recording.bytes = whole.substr(0, size);
     const PerfettoTrace trace = recording.Read();
     const auto flushed =
