@@ -26,8 +26,8 @@ class ConnectionSockets {
   // nobody can send there any more.
   virtual std::optional<std::int64_t> BytesReceived(const ConnectionSocket& socket) = 0;
   // Both ways. Its owner finds it ended. Between the look at the number and the call its owner may close it and somebody open
-  // another with the same number, which then ends instead: whatever has a connection in this process opens it anew, and knows of a commit under way
-  // what it knows of one whose answer was lost.
+  // another with the same number, which then ends instead: whatever has a connection in this process opens it anew, and
+  // whatever commits takes a lost answer for doubt.
   virtual void Shut(const ConnectionSocket& socket) = 0;
 };
 

@@ -188,38 +188,33 @@ bool GrpcServer::AcceptOne() {
     return false;
   }
   const std::string address = AddressOfSocket(reinterpret_cast<const sockaddr&>(peer));
-  if (fd >= descriptors_max_) {
-    RefuseConnection(fd, address, "the master has few descriptors left");
-    return true;
-  }
-  if (!HasPlace(address)) {
-    RefuseConnection(fd, address, "too many of this address");
-    return true;
-  }
-  if (doorkeeper_ != nullptr && options_.rates != nullptr && !options_.rates->MayConnect(address)) {
-    RefuseConnection(fd, address, "too many new ones");
+  const std::string end = EndOfSocket(reinterpret_cast<const sockaddr&>(peer));
+  if (const char* why = WhyNotTaken(fd, address, end); why != nullptr) {
+    RefuseConnection(fd, address, why);
     return true;
   }
   const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  const ConnectionSocket connection = ConnectionSocket::Of(fd);
-  if (doorkeeper_ != nullptr) {
-    const std::string end = EndOfSocket(reinterpret_cast<const sockaddr&>(peer));
-    // Behind an address that many share each is one of its own.
-    const bool is_shared = options_.rates != nullptr && options_.rates->IsShared(address);
-    const char* why = strangers_.Add(end, is_shared ? end : address, connection, SteadyTime::Now());
-    if (why != nullptr) {
-      if (options_.rates != nullptr) options_.rates->NoteStranger();
-      RefuseConnection(fd, address, why);
-      return true;
-    }
-  }
-  connections_[address].push_back(connection);
+  connections_[address].push_back(ConnectionSocket::Of(fd));
   Acceptor::NewConnectionParameters handed;
   handed.listener_fd = socket_->fd();
   handed.fd = fd;
   acceptor_->HandleNewConnection(&handed);
   return true;
+}
+
+const char* GrpcServer::WhyNotTaken(int fd, const std::string& address, const std::string& end) {
+  if (fd >= descriptors_max_) return "the master has few descriptors left";
+  if (!HasPlace(address)) return "too many of this address";
+  if (doorkeeper_ == nullptr) return nullptr;
+  RateLimits* const rates = options_.rates.get();
+  if (rates != nullptr && !rates->MayConnect(address)) return "too many new ones";
+  // Behind an address that many share each is one of its own.
+  const bool is_shared = rates != nullptr && rates->IsShared(address);
+  const char* why =
+      strangers_.Add(end, is_shared ? end : address, ConnectionSocket::Of(fd), SteadyTime::Now());
+  if (why != nullptr && rates != nullptr) rates->NoteStranger();
+  return why;
 }
 
 void GrpcServer::RefuseConnection(int fd, const std::string& address, const char* why) {

@@ -78,6 +78,8 @@ class GrpcServer {
   bool AcceptOne();
   // Counts the living connections of an address, as AddressKey; false when there is no place for one more.
   bool HasPlace(const std::string& address);
+  // Null: it is, and strangers_ knows of it.
+  const char* WhyNotTaken(int fd, const std::string& address, const std::string& end);
   void RefuseConnection(int fd, const std::string& address, const char* why);
   void LookAtStrangers(SteadyTime now);
   void TellEnded(const std::string& address, const char* why);

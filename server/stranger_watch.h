@@ -31,7 +31,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -53,7 +52,7 @@ class StrangerWatch {
   static constexpr std::int64_t kFewBytes = 256 << 10;
   static constexpr std::int64_t kManyBytesMax = 32 << 20;
   static constexpr absl::Duration kTimeMax = absl::Seconds(30);
-  // A hundred calls of one take 1.2 MiB, whatever they send.
+  // A hundred calls of one, each with 2 KiB of a message, take 1.2 MiB.
   static constexpr std::size_t kCountMax = 256;
   // Where there are so many: what an address may have of them, beyond which its oldest goes for somebody else's new one, and
   // how many go with a look, and when: of addresses that have more than a share, else of any.

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import socket
 import threading
 import time
 
 import h2
 import wire
-from push import push
+from push import begin_calls, push_again, push_calls
 from stand import Stand
 from table import Answers, attack, patiently
 
-# 256 connections with a hundred calls each take some 300 (docs/security.md); of 800, without a bound, it would be 950.
+# 256 connections with a hundred calls each take some 300 (docs/security.md); 400 took 477 while nothing bounded them.
 CROWD_GROWTH_MIB_MAX = 600
 # What the largest message of a call is, and beyond.
 HIDDEN_GROWTH_MIB_MAX = 150
-LIST = "/stepwell.v1.QueryService/ListTrials"
-
-
-def begin_calls(connection: h2.Connection, count: int, message: bytes = b"") -> None:
-    block = h2.call_headers(LIST, "")
-    begun = h2.grpc_frame(b"", 8 << 20) + message
-    connection.send(b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, at, block) + h2.frame(h2.DATA, 0, at, begun) for at in range(1, 2 * count, 2)))
 
 
 @attack("calls of gRPC whose message hardly begins, without a token: a hundred on each of eight hundred connections of four addresses; others are answered meanwhile", "OK, bounded")
@@ -49,7 +43,8 @@ def crowd_of_calls(stand: Stand) -> Answers:
 @attack("a hundred and twenty connections of one address without a token that send half a megabyte each; who has a token sends four at once meanwhile, on a new connection", "OK")
 def crowd_beside_a_client(stand: Stand) -> Answers:
     over = threading.Event()
-    strangers = [threading.Thread(target=push_a_little, args=(stand, over)) for _ in range(120)]
+    # As much as the windows of eight calls take, and then no more.
+    strangers = [threading.Thread(target=push_again, args=(functools.partial(stand.connect, "127.0.6.7"), 8, 65_536, over)) for _ in range(120)]
     for stranger in strangers:
         stranger.start()
     over.wait(3)
@@ -61,18 +56,6 @@ def crowd_beside_a_client(stand: Stand) -> Answers:
         stranger.join()
     stand.await_calm()
     return answers
-
-
-def push_a_little(stand: Stand, over: threading.Event) -> None:
-    """As much as the windows of eight calls take, and then no more."""
-    while not over.is_set():
-        try:
-            connection = stand.connect("127.0.6.7")
-            streams = range(1, 17, 2)
-            connection.send(b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, at, h2.call_headers(LIST, "")) for at in streams))
-            push(connection, {at: h2.grpc_frame(b"", 8 << 20) for at in streams}, 65_536, over)
-        except OSError:
-            over.wait(0.05)
 
 
 @attack("connections without a token that hide behind others of the same address and port, to another address of the master", "not taken, bounded")
@@ -112,8 +95,6 @@ def connect_from(stand: Stand, to: str, port: int) -> h2.Connection:
 
 def push_much(connection: h2.Connection, over: threading.Event) -> None:
     try:
-        streams = range(1, 201, 2)
-        connection.send(b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, at, h2.call_headers(LIST, "")) for at in streams))
-        push(connection, {at: h2.grpc_frame(b"", 8 << 20) for at in streams}, 7 << 20, over)
+        push_calls(connection, 100, 7 << 20, over)
     except OSError:
         pass  # the master hung up

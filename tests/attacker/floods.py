@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import hashlib
 import json
@@ -15,12 +16,10 @@ import zlib
 
 import h2
 import wire
-from push import push
+from push import push_again
 from stand import VICTIM, Stand
 from table import HEAD, RESIDENT_GROWTH_MIB_MAX, Answers, attack, code, patiently, told
 
-# As long as a message may be.
-ENDLESS_BYTES = 8 << 20
 # Two thousand of them would be 16 GB.
 ENDLESS_GROWTH_MIB_MAX = 400
 
@@ -130,7 +129,9 @@ def endless_messages(stand: Stand) -> Answers:
     """What they may make the master hold is told by how large it grows; each would take megabytes, and all of them gigabytes."""
     before = stand.resident_mib()
     over = threading.Event()
-    strangers = [threading.Thread(target=push_messages, args=(stand, f"127.0.3.{1 + at % 4}", over)) for at in range(20)]
+    # As fast as the master's windows allow.
+    connects = [functools.partial(stand.connect, f"127.0.3.{1 + at % 4}") for at in range(20)]
+    strangers = [threading.Thread(target=push_again, args=(connect, 100, 7 << 20, over)) for connect in connects]
     for stranger in strangers:
         stranger.start()
     answers, largest = [], 0.0
@@ -145,19 +146,6 @@ def endless_messages(stand: Stand) -> Answers:
     for stranger in strangers:
         stranger.join()
     return answers
-
-
-def push_messages(stand: Stand, source: str, over: threading.Event) -> None:
-    """As fast as the master's windows allow, anew wherever it hangs up."""
-    block = h2.call_headers("/stepwell.v1.QueryService/ListTrials", "")
-    while not over.is_set():
-        try:
-            connection = stand.connect(source)
-            streams = range(1, 201, 2)
-            connection.send(b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, at, block) for at in streams))
-            push(connection, {at: h2.grpc_frame(b"", ENDLESS_BYTES) for at in streams}, ENDLESS_BYTES - (1 << 20), over)
-        except OSError:
-            over.wait(0.05)
 
 
 @attack("a hundred clients that send a byte now and then (slow loris); others are answered meanwhile", "200")

@@ -1,17 +1,47 @@
 """Many messages of one connection at once, each as fast as the master's windows allow, none of which ends.
 
+    begin_calls(connection, 100, b"A")                                   # a stranger's, each with a message that hardly begins
+    push_calls(connection, 100, 7 << 20, over)                          # the same, and so much of each message
+    push_again(lambda: stand.connect(source), 100, 7 << 20, over)       # anew wherever the master hangs up
     push(connection, {1: first_bytes, 3: first_bytes}, 7 << 20, over)   # until `over` is set, or the master hangs up
 """
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
-from h2 import DATA, HEADERS, RST_STREAM, Connection, frame
+from h2 import DATA, END_HEADERS, HEADERS, RST_STREAM, Connection, call_headers, frame, grpc_frame
 
 PIECE = b"A" * 16_384
 # Of one stream, before the next has its turn.
 TURN = 1 << 20
+LIST = "/stepwell.v1.QueryService/ListTrials"
+# As long as a message may be.
+MESSAGE_BYTES = 8 << 20
+
+
+def begin_calls(connection: Connection, count: int, message: bytes) -> None:
+    """Without a token; all that is sent of a message is its length and `message`, for which no windows are asked."""
+    block = call_headers(LIST, "")
+    body = grpc_frame(b"", MESSAGE_BYTES) + message
+    connection.send(b"".join(frame(HEADERS, END_HEADERS, at, block) + frame(DATA, 0, at, body) for at in range(1, 2 * count, 2)))
+
+
+def push_calls(connection: Connection, count: int, byte_count: int, over: threading.Event) -> None:
+    """Raises OSError once the master hangs up."""
+    block = call_headers(LIST, "")
+    streams = range(1, 2 * count, 2)
+    connection.send(b"".join(frame(HEADERS, END_HEADERS, at, block) for at in streams))
+    push(connection, dict.fromkeys(streams, grpc_frame(b"", MESSAGE_BYTES)), byte_count, over)
+
+
+def push_again(connect: Callable[[], Connection], count: int, byte_count: int, over: threading.Event) -> None:
+    while not over.is_set():
+        try:
+            push_calls(connect(), count, byte_count, over)
+        except OSError:
+            over.wait(0.05)
 
 
 def push(connection: Connection, begins: dict[int, bytes], byte_count: int, over: threading.Event) -> None:

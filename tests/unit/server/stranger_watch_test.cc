@@ -142,7 +142,10 @@ TEST_F(StrangerWatchTest, OfWhomThereAreManyGoesFirstWhereThereIsNoRoom) {
   EXPECT_THAT(Look(), ElementsAre(2)) << "told with the next look";
   EXPECT_THAT(Look(), IsEmpty()) << "once";
   // Of so many addresses that none has more than a share everybody waits.
-  for (int fd = 2000; watch_.HasRoom(); ++fd) Connect(fd, 0, "10.1.0." + std::to_string(fd));
+  for (int fd = 2000; fd < 2000 + count_max && watch_.HasRoom(); ++fd) {
+    Connect(fd, 0, "10.1.0." + std::to_string(fd));
+  }
+  EXPECT_FALSE(watch_.HasRoom());
   EXPECT_EQ(sockets_.shut.size(), StrangerWatch::kCountMax - 1 - StrangerWatch::kShareWhenFull);
 }
 
@@ -311,24 +314,53 @@ TEST_F(StrangerWatchTest, CallsFromElsewhereAreNobodys) {
   EXPECT_THAT(Look(), ElementsAre(1));
 }
 
-// What the kernel says, of a real connection: what has come is counted though nobody reads it.
-TEST(ConnectionSocketTest, TheKernelCountsWhatCame) {
-  const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof at;
-  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&at), size), 0);
-  ASSERT_EQ(listen(listener, 1), 0);
-  ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size), 0);
-  const int client = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  ASSERT_EQ(connect(client, reinterpret_cast<sockaddr*>(&at), size), 0);
-  sockaddr_in peer{};
-  const int server = accept(listener, reinterpret_cast<sockaddr*>(&peer), &size);
-  ASSERT_GE(server, 0);
-  EXPECT_EQ(EndOfSocket(reinterpret_cast<const sockaddr&>(peer)),
-            "127.0.0.1:" + std::to_string(ntohs(peer.sin_port)));
+// What the kernel says, of a real connection.
+class ConnectionSocketTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    ASSERT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&at), size), 0);
+    ASSERT_EQ(listen(listener_, 1), 0);
+    ASSERT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &size), 0);
+    client_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_EQ(connect(client_, reinterpret_cast<sockaddr*>(&at), size), 0);
+    server_ = accept(listener_, reinterpret_cast<sockaddr*>(&peer_), &size);
+    ASSERT_GE(server_, 0);
+  }
+  // Not before: tests say whose numbers come free.
+  void TearDown() override { close(listener_); }
 
+  sockaddr_in peer_{};
+  int listener_ = -1;
+  int client_ = -1;
+  int server_ = -1;
+};
+
+// Its owner, who has the number still, may hear of it later.
+TEST_F(ConnectionSocketTest, WhatTheOtherEndResetIsGone) {
+  KernelSockets kernel;
+  const ConnectionSocket socket = ConnectionSocket::Of(server_);
+  EXPECT_EQ(kernel.BytesReceived(socket), 0);
+  const linger at_once{1, 0};
+  ASSERT_EQ(setsockopt(client_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+  close(client_);
+  pollfd wait{server_, POLLIN, 0};
+  ASSERT_EQ(poll(&wait, 1, 10'000), 1);
+  EXPECT_FALSE(socket.IsGone());
+  EXPECT_EQ(kernel.BytesReceived(socket), std::nullopt);
+  close(server_);
+}
+
+// What has come is counted though nobody reads it.
+TEST_F(ConnectionSocketTest, TheKernelCountsWhatCame) {
+  const int client = client_;
+  const int server = server_;
+  EXPECT_EQ(EndOfSocket(reinterpret_cast<const sockaddr&>(peer_)),
+            "127.0.0.1:" + std::to_string(ntohs(peer_.sin_port)));
   KernelSockets kernel;
   const ConnectionSocket socket = ConnectionSocket::Of(server);
   EXPECT_EQ(kernel.BytesReceived(socket), 0);
@@ -352,7 +384,6 @@ TEST(ConnectionSocketTest, TheKernelCountsWhatCame) {
   EXPECT_EQ(send(pair[0], "x", 1, MSG_NOSIGNAL), 1);
   for (const int fd : {pair[0], pair[1], server}) close(fd);
   close(client);
-  close(listener);
 }
 
 }  // namespace
