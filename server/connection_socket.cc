@@ -25,18 +25,19 @@ ConnectionSocket ConnectionSocket::Of(int fd) { return {fd, InodeOf(fd)}; }
 
 bool ConnectionSocket::IsGone() const { return InodeOf(fd) != inode; }
 
-std::optional<std::int64_t> KernelSockets::BytesReceived(const ConnectionSocket& socket) {
+std::optional<ConnectionSockets::State> KernelSockets::StateOf(const ConnectionSocket& socket) {
   if (socket.IsGone()) return std::nullopt;
   tcp_info info{};
   socklen_t bytes = sizeof info;
   if (getsockopt(socket.fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) bytes = 0;
   if (bytes == 0 && socket.IsGone()) return std::nullopt;
-  // Its owner still has the number.
-  if (bytes != 0 && info.tcpi_state == kTcpClose) return std::nullopt;
+  State state;
+  state.is_over = bytes != 0 && info.tcpi_state == kTcpClose;
   constexpr auto kWanted =
       offsetof(tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received;
   // A kernel of before 4.1 tells less; such connections end by their time alone.
-  return bytes < kWanted ? 0 : static_cast<std::int64_t>(info.tcpi_bytes_received);
+  if (bytes >= kWanted) state.bytes_received = static_cast<std::int64_t>(info.tcpi_bytes_received);
+  return state;
 }
 
 void KernelSockets::Shut(const ConnectionSocket& socket) {

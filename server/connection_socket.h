@@ -22,9 +22,15 @@ struct ConnectionSocket {
 class ConnectionSockets {
  public:
   virtual ~ConnectionSockets() = default;
-  // Bytes of the other end that this one has acknowledged, since the connection began, read or not. Nothing where it is gone, or
-  // nobody can send there any more.
-  virtual std::optional<std::int64_t> BytesReceived(const ConnectionSocket& socket) = 0;
+  struct State {
+    // Of the other end, that this one has acknowledged, since the connection began, read or not.
+    std::int64_t bytes_received = 0;
+    // Nobody can send there any more.
+    bool is_over = false;
+    friend bool operator==(const State&, const State&) = default;
+  };
+  // Nothing where its owner has closed it.
+  virtual std::optional<State> StateOf(const ConnectionSocket& socket) = 0;
   // Both ways. Its owner finds it ended. Between the look at the number and the call its owner may close it and somebody open
   // another with the same number, which then ends instead: whatever has a connection in this process opens it anew, and
   // whatever commits takes a lost answer for doubt.
@@ -33,7 +39,7 @@ class ConnectionSockets {
 
 class KernelSockets final : public ConnectionSockets {
  public:
-  std::optional<std::int64_t> BytesReceived(const ConnectionSocket& socket) override;
+  std::optional<State> StateOf(const ConnectionSocket& socket) override;
   void Shut(const ConnectionSocket& socket) override;
 };
 

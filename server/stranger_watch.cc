@@ -52,6 +52,7 @@ std::optional<ConnectionSocket> StrangerWatch::SocketOf(const std::string& end) 
 }
 
 bool StrangerWatch::HasRoom() const {
+  if (closing_.size() >= kClosingMax || ClosingBytes() > kManyBytesMax) return false;
   const absl::MutexLock lock(&mu_);
   return strangers_.size() < kCountMax || !OverShare().empty();
 }
@@ -63,12 +64,15 @@ const char* StrangerWatch::Add(const std::string& end, const std::string& addres
     const absl::MutexLock lock(&mu_);
     before = SocketOf(end);
   }
-  if (before && sockets_.BytesReceived(*before)) return "another one of the same port lives";
+  if (before) {
+    const auto state = sockets_.StateOf(*before);
+    if (state && !state->is_over) return "another one of the same port lives";
+  }
   std::optional<ConnectionSocket> ended;
   {
     const absl::MutexLock lock(&mu_);
     known_.erase(end);
-    if (const auto gone = strangers_.find(end); gone != strangers_.end()) Erase(gone);
+    if (const auto over = strangers_.find(end); over != strangers_.end()) Close(Erase(over), now);
     if (strangers_.size() >= kCountMax) {
       const auto own = count_of_address_.find(address);
       if (own != count_of_address_.end() && own->second >= kShareWhenFull) {
@@ -76,7 +80,7 @@ const char* StrangerWatch::Add(const std::string& end, const std::string& addres
       }
       const std::string most = OverShare();
       if (!most.empty()) {
-        EndOldestOf(most);
+        EndOldestOf(most, now);
         ended = looked_.ended.back().socket;
       }
     }
@@ -101,7 +105,8 @@ void StrangerWatch::Know(std::string_view peer, const Caller& caller) {
 
 StrangerWatch::Looked StrangerWatch::Look(SteadyTime now) {
   std::vector<Seen> seen = ToSee(now);
-  for (Seen& each : seen) each.bytes = sockets_.BytesReceived(each.socket);
+  for (Seen& each : seen) each.state = sockets_.StateOf(each.socket);
+  const std::int64_t freed_bytes = ForgetGone(now);
   Looked looked;
   std::size_t shut = 0;
   {
@@ -109,15 +114,17 @@ StrangerWatch::Looked StrangerWatch::Look(SteadyTime now) {
     shut = looked_.ended.size();  // by Add
     for (const Seen& each : seen) Take(each, now);
     EndEach(now);
-    EndForBytes();
+    EndForBytes(now);
     EndForRoom(now);
     looked = std::exchange(looked_, {});
+    looked.freed_bytes += freed_bytes;
   }
   for (; shut < looked.ended.size(); ++shut) sockets_.Shut(looked.ended[shut].socket);
   return looked;
 }
 
 absl::Duration StrangerWatch::NextLook() const {
+  if (!closing_.empty()) return kLookEach;
   const absl::MutexLock lock(&mu_);
   if (!strangers_.empty()) return kLookEach;
   return known_.empty() ? absl::InfiniteDuration() : kRestEach;
@@ -126,14 +133,14 @@ absl::Duration StrangerWatch::NextLook() const {
 std::vector<StrangerWatch::Seen> StrangerWatch::ToSee(SteadyTime now) {
   const absl::MutexLock lock(&mu_);
   std::vector<Seen> seen;
-  for (const auto& [end, stranger] : strangers_) seen.push_back({end, stranger.socket, {}});
+  for (const auto& [end, stranger] : strangers_) seen.push_back({end, stranger.socket});
   if (now - known_looked_ < kRestEach) return seen;
   known_looked_ = now;
   const bool sees_all = now - all_seen_ >= kAllSeenEach;
   if (sees_all) all_seen_ = now;
   for (auto& [end, known] : known_) {
     std::erase_if(known.callers, [](const Caller& each) { return HasEnded(each); });
-    if (sees_all || known.callers.empty()) seen.push_back({end, known.socket, {}});
+    if (sees_all || known.callers.empty()) seen.push_back({end, known.socket});
   }
   return seen;
 }
@@ -141,21 +148,23 @@ std::vector<StrangerWatch::Seen> StrangerWatch::ToSee(SteadyTime now) {
 void StrangerWatch::Take(const Seen& seen, SteadyTime now) {
   if (const auto found = strangers_.find(seen.end); found != strangers_.end()) {
     Stranger& stranger = found->second;
-    if (seen.bytes) {
-      stranger.bytes = *seen.bytes - stranger.bytes_first;
-    } else {
+    if (!seen.state) {
       looked_.freed_bytes += Held(Erase(found).bytes);
+      return;
     }
+    stranger.bytes = seen.state->bytes_received - stranger.bytes_first;
+    if (seen.state->is_over) Close(Erase(found), now);
     return;
   }
   const auto found = known_.find(seen.end);
   if (found == known_.end()) return;
   // Somebody may have been shown meanwhile.
-  if (seen.bytes && !found->second.callers.empty()) return;
+  const bool is_over = !seen.state || seen.state->is_over;
+  if (!is_over && !found->second.callers.empty()) return;
   Stranger stranger{seen.socket, std::move(found->second.address), now};
   known_.erase(found);
-  if (!seen.bytes) return;
-  stranger.bytes_first = *seen.bytes;
+  if (is_over) return;
+  stranger.bytes_first = seen.state->bytes_received;
   Insert(seen.end, std::move(stranger));
 }
 
@@ -163,21 +172,23 @@ void StrangerWatch::EndEach(SteadyTime now) {
   for (auto at = strangers_.begin(); at != strangers_.end();) {
     const auto stranger = at++;
     if (stranger->second.bytes > kBytesMax) {
-      End(stranger, "no token was shown in what came");
+      End(stranger, "no token was shown in what came", now);
     } else if (now - stranger->second.since >= kTimeMax) {
-      End(stranger, "no token was shown in time");
+      End(stranger, "no token was shown in time", now);
     }
   }
 }
 
-void StrangerWatch::EndForBytes() {
+void StrangerWatch::EndForBytes(SteadyTime now) {
+  const std::int64_t closing_beyond = std::max<std::int64_t>(0, ClosingBytes() - kManyBytesMax);
+  const std::int64_t bytes_max = std::max<std::int64_t>(0, kManyBytesMax - closing_beyond);
   std::int64_t bytes = 0;
   std::map<std::string, std::int64_t> bytes_of_address;
   for (const auto& [end, stranger] : strangers_) {
     bytes += stranger.beyond_few();
     bytes_of_address[stranger.address] += stranger.beyond_few();
   }
-  while (bytes > kManyBytesMax) {
+  while (bytes > bytes_max) {
     const auto most =
         std::max_element(bytes_of_address.begin(), bytes_of_address.end(),
                          [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -189,7 +200,7 @@ void StrangerWatch::EndForBytes() {
     const std::int64_t freed = largest->second.beyond_few();
     bytes -= freed;
     most->second -= freed;
-    End(largest, "too much comes on connections without a token");
+    End(largest, "too much comes on connections without a token", now);
   }
 }
 
@@ -208,7 +219,7 @@ void StrangerWatch::EndForRoom(SteadyTime now) {
     if (strangers_.size() + kRoomEach <= kCountMax) return;
     const auto found = strangers_.find(end);
     if (count_of_address_.at(found->second.address) <= share) continue;
-    End(found, "too many connections without a token");
+    End(found, "too many connections without a token", now);
   }
 }
 
@@ -225,9 +236,30 @@ StrangerWatch::Stranger StrangerWatch::Erase(Strangers::iterator stranger) {
   return erased;
 }
 
-void StrangerWatch::End(Strangers::iterator stranger, const char* why) {
+void StrangerWatch::Close(const Stranger& stranger, SteadyTime now) {
+  closing_.push_back({stranger.socket, stranger.bytes, now});
+}
+
+std::int64_t StrangerWatch::ForgetGone(SteadyTime now) {
+  std::int64_t freed_bytes = 0;
+  std::erase_if(closing_, [&](const Closing& each) {
+    const bool is_gone =
+        now - each.since >= kClosingTimeMax || !sockets_.StateOf(each.socket).has_value();
+    if (is_gone) freed_bytes += Held(each.bytes);
+    return is_gone;
+  });
+  return freed_bytes;
+}
+
+std::int64_t StrangerWatch::ClosingBytes() const {
+  std::int64_t bytes = 0;
+  for (const Closing& each : closing_) bytes += BeyondFew(each.bytes);
+  return bytes;
+}
+
+void StrangerWatch::End(Strangers::iterator stranger, const char* why, SteadyTime now) {
   Stranger ended = Erase(stranger);
-  looked_.freed_bytes += Held(ended.bytes);
+  Close(ended, now);
   looked_.ended.push_back({ended.socket, std::move(ended.address), why});
 }
 
@@ -238,13 +270,13 @@ std::string StrangerWatch::OverShare() const {
   return most == count_of_address_.end() || most->second <= kShareWhenFull ? "" : most->first;
 }
 
-void StrangerWatch::EndOldestOf(const std::string& address) {
+void StrangerWatch::EndOldestOf(const std::string& address, SteadyTime now) {
   auto oldest = strangers_.end();
   for (auto at = strangers_.begin(); at != strangers_.end(); ++at) {
     if (at->second.address != address) continue;
     if (oldest == strangers_.end() || at->second.since < oldest->second.since) oldest = at;
   }
-  End(oldest, "too many connections without a token");
+  End(oldest, "too many connections without a token", now);
 }
 
 }  // namespace stepwell

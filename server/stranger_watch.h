@@ -10,6 +10,10 @@
 // room and nobody has more than a share of it newcomers wait in the kernel's backlog, as after a restart, when thousands
 // come at once.
 //
+// A connection that is over is not yet gone: gRPC frees its calls one by one and closes its descriptor after the last of them.
+// Until then it is *closing*, and what it holds counts. Where much of that is about, newcomers wait, and what comes beyond
+// the first bytes of strangers ends: whoever comes anew faster than gRPC takes apart what he left does not make it more.
+//
 // Who has shown a token is not asked for any of it. Whoever comes with one shows it with the first call's headers: of a stream it is
 // looked at before a byte of a message is read (64 KiB wait meanwhile), of a unary call once its message, kMessageReadBytesMax at
 // most, is there. Whose first calls are several large ones at once sends them all before one of them is whole: such a client shows
@@ -18,7 +22,7 @@
 // A call names its connection by its other end alone. So of two with the same other end, which only come of one that calls on two
 // of the master's addresses from one port, the second is not taken.
 //
-// Thread-safe; Add and Look are one thread's. The clock and the kernel are the caller's.
+// Know is thread-safe, the rest one thread's. The clock and the kernel are the caller's.
 //
 //   if (watch.HasRoom()) fd = accept(...);
 //   const char* why = watch.Add(EndOfSocket(peer), address, {fd, inode}, now);   // before gRPC has it
@@ -64,6 +68,10 @@ class StrangerWatch {
   static constexpr absl::Duration kRestEach = absl::Seconds(1);
   // Of one connection, of which those that end soonest are asked no more, of equal ones the first.
   static constexpr std::size_t kCallersMax = 64;
+  // Closing ones, beyond which newcomers wait, and bytes of those beyond the first of each: kManyBytesMax, from where on also
+  // strangers' count to it. One that a handler keeps open is counted no longer than this.
+  static constexpr std::size_t kClosingMax = 64;
+  static constexpr absl::Duration kClosingTimeMax = absl::Minutes(1);
 
   struct Ended {
     ConnectionSocket socket;
@@ -72,7 +80,7 @@ class StrangerWatch {
   };
   struct Looked {
     std::vector<Ended> ended;
-    // About what strangers held who are gone since the look before, by themselves or not: what they sent, and some for each.
+    // About what strangers held who are gone since the look before, closed descriptors and all: what they sent, and some for each.
     std::int64_t freed_bytes = 0;
   };
 
@@ -92,13 +100,21 @@ class StrangerWatch {
   absl::Duration NextLook() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
+  static std::int64_t BeyondFew(std::int64_t bytes) {
+    return bytes > kFewBytes ? bytes - kFewBytes : 0;
+  }
   struct Stranger {
     ConnectionSocket socket;
     std::string address;
     SteadyTime since;              // that nobody is known
     std::int64_t bytes_first = 0;  // what had come by then
     std::int64_t bytes = 0;        // what has come since
-    std::int64_t beyond_few() const { return bytes > kFewBytes ? bytes - kFewBytes : 0; }
+    std::int64_t beyond_few() const { return BeyondFew(bytes); }
+  };
+  struct Closing {
+    ConnectionSocket socket;
+    std::int64_t bytes = 0;
+    SteadyTime since;
   };
   struct Known {
     ConnectionSocket socket;
@@ -108,7 +124,7 @@ class StrangerWatch {
   struct Seen {
     std::string end;
     ConnectionSocket socket;
-    std::optional<std::int64_t> bytes;  // nothing: it is gone
+    std::optional<ConnectionSockets::State> state = std::nullopt;  // nothing: it is gone
   };
   using Strangers = absl::flat_hash_map<std::string, Stranger>;
 
@@ -116,21 +132,27 @@ class StrangerWatch {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void Insert(const std::string& end, Stranger stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Stranger Erase(Strangers::iterator stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // What it held is free.
-  void End(Strangers::iterator stranger, const char* why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Somebody ended it, or will.
+  void Close(const Stranger& stranger, SteadyTime now);
+  void End(Strangers::iterator stranger, const char* why, SteadyTime now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The address that has most, if that is more than a share; else empty.
   std::string OverShare() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndOldestOf(const std::string& address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndOldestOf(const std::string& address, SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Who is to be asked for what has come: strangers, those who were known, and now and then all.
   std::vector<Seen> ToSee(SteadyTime now) ABSL_LOCKS_EXCLUDED(mu_);
   void Take(const Seen& seen, SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What those held that are gone now.
+  std::int64_t ForgetGone(SteadyTime now);
+  std::int64_t ClosingBytes() const;
   // Those beyond what one may have; then of all bytes; then of all.
   void EndEach(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndForBytes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndForBytes(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndForRoom(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   ConnectionSockets& sockets_;
+  std::vector<Closing> closing_;  // in the order in which they ended
   mutable absl::Mutex mu_;
   // By their other ends, each of which is in one of them.
   Strangers strangers_ ABSL_GUARDED_BY(mu_);

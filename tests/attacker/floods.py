@@ -139,7 +139,7 @@ def endless_messages(stand: Stand) -> Answers:
         reading = patiently(stand, "127.0.3.9", stand.reader)
         page = told(stand.get("/livez", source="127.0.3.9"))
         largest = max(largest, stand.resident_mib() - before)
-        bounded = "bounded" if largest < ENDLESS_GROWTH_MIB_MAX else f"{largest:.0f} MiB"
+        bounded = "bounded" if largest < ENDLESS_GROWTH_MIB_MAX * stand.memory_scale else f"{largest:.0f} MiB"
         answers.append(f"{reading}, {page}, {bounded}")
         over.wait(0.25)
     over.set()

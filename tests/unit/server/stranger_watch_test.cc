@@ -26,15 +26,22 @@ using ::testing::IsEmpty;
 
 class FakeSockets final : public ConnectionSockets {
  public:
-  std::optional<std::int64_t> BytesReceived(const ConnectionSocket& socket) override {
+  std::optional<State> StateOf(const ConnectionSocket& socket) override {
     ++asked;
     const auto found = bytes.find(socket.fd);
-    return found == bytes.end() ? std::nullopt : std::optional(found->second);
+    if (found == bytes.end()) return std::nullopt;
+    return State{found->second, over.count(socket.fd) != 0};
   }
-  void Shut(const ConnectionSocket& socket) override { shut.insert(socket.fd); }
+  void Shut(const ConnectionSocket& socket) override {
+    shut.insert(socket.fd);
+    over.insert(socket.fd);
+    if (!closes_late) bytes.erase(socket.fd);
+  }
 
-  std::map<int, std::int64_t> bytes;
+  std::map<int, std::int64_t> bytes;  // of those that are not gone
+  std::set<int> over;
   std::set<int> shut;
+  bool closes_late = false;
   int asked = 0;
 };
 
@@ -44,6 +51,7 @@ class StrangerWatchTest : public ::testing::Test {
 
   void Connect(int fd, std::int64_t bytes = 0, const std::string& address = "10.0.0.7") {
     sockets_.bytes[fd] = bytes;
+    sockets_.over.erase(fd);
     EXPECT_STREQ(watch_.Add(EndOf(fd), address, {fd, 1}, now_), nullptr);
   }
   Caller Show(int fd) {
@@ -144,6 +152,7 @@ TEST_F(StrangerWatchTest, OfWhomThereAreManyGoesFirstWhereThereIsNoRoom) {
   // Of so many addresses that none has more than a share everybody waits.
   for (int fd = 2000; fd < 2000 + count_max && watch_.HasRoom(); ++fd) {
     Connect(fd, 0, "10.1.0." + std::to_string(fd));
+    Look();
   }
   EXPECT_FALSE(watch_.HasRoom());
   EXPECT_EQ(sockets_.shut.size(), StrangerWatch::kCountMax - 1 - StrangerWatch::kShareWhenFull);
@@ -260,11 +269,19 @@ TEST_F(StrangerWatchTest, WhatIsGoneIsForgotten) {
   Look();
   EXPECT_EQ(watch_.NextLook(), absl::InfiniteDuration());
   EXPECT_EQ(known.use_count(), 1);
+  // Over, though its owner has not closed it.
+  Connect(3);
+  const Caller over = Show(3);
+  sockets_.over.insert(3);
+  now_ += absl::Seconds(10);
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_EQ(over.use_count(), 1);
 }
 
 // Which of two with the same other end a call came on is not told: there is one at a time, and a new one is not the old one.
 TEST_F(StrangerWatchTest, OfTwoWithTheSameOtherEndTheSecondIsNotTaken) {
   for (const bool is_known : {false, true}) {
+    sockets_.over.clear();
     Connect(1);
     if (is_known) Show(1);
     sockets_.bytes[2] = 0;
@@ -288,6 +305,7 @@ TEST_F(StrangerWatchTest, WhatTheyHeldIsTold) {
   EXPECT_GE(freed_bytes_, 1'000);
   sockets_.bytes[2] = StrangerWatch::kBytesMax + 1;
   Look();
+  Look();
   EXPECT_GE(freed_bytes_, 1'000 + StrangerWatch::kBytesMax);
   const std::int64_t before_silent = freed_bytes_;
   Connect(4);
@@ -302,6 +320,78 @@ TEST_F(StrangerWatchTest, WhatTheyHeldIsTold) {
   now_ += absl::Hours(1);
   Look();
   EXPECT_EQ(freed_bytes_, before) << "who is known is no stranger";
+}
+
+// What gRPC has not yet taken apart is there still: else whoever comes anew fast enough makes it more and more.
+TEST_F(StrangerWatchTest, WhatIsClosingCountsUntilItIsGone) {
+  sockets_.closes_late = true;
+  for (int fd = 1; fd <= 4; ++fd) {
+    Connect(fd, StrangerWatch::kBytesMax + 1);
+    EXPECT_THAT(Look(), ElementsAre(fd));
+    EXPECT_EQ(watch_.HasRoom(), fd < 4) << fd;
+  }
+  EXPECT_EQ(watch_.NextLook(), StrangerWatch::kLookEach);
+  now_ += StrangerWatch::kClosingTimeMax - absl::Milliseconds(1);
+  EXPECT_THAT(Look(), IsEmpty());
+  EXPECT_FALSE(watch_.HasRoom());
+  EXPECT_EQ(freed_bytes_, 0);
+  sockets_.bytes.erase(2);
+  EXPECT_FALSE(watch_.HasRoom()) << "a look finds it";
+  Look();
+  EXPECT_TRUE(watch_.HasRoom());
+  EXPECT_GE(freed_bytes_, StrangerWatch::kBytesMax);
+  now_ += absl::Milliseconds(1);
+  Look();
+  EXPECT_EQ(watch_.NextLook(), absl::InfiniteDuration()) << "none holds a place for ever";
+}
+
+TEST_F(StrangerWatchTest, WhereManyAreClosingNewcomersWait) {
+  sockets_.closes_late = true;
+  const int closing_max = static_cast<int>(StrangerWatch::kClosingMax);
+  for (int fd = 1; fd <= closing_max; ++fd) {
+    EXPECT_TRUE(watch_.HasRoom());
+    Connect(fd);
+    // Half of them end themselves, or are followed by another one of the same other end before a look has seen it.
+    if (fd % 2 == 0) {
+      sockets_.over.insert(fd);
+      sockets_.bytes[1'000 + fd] = 0;
+      EXPECT_STREQ(watch_.Add(EndOf(fd), "10.0.0.7", {1'000 + fd, 1}, now_), nullptr);
+      sockets_.bytes.erase(1'000 + fd);
+    } else {
+      sockets_.bytes[fd] = StrangerWatch::kFewBytes;
+      sockets_.over.insert(fd);
+    }
+    EXPECT_THAT(Look(), IsEmpty());
+  }
+  EXPECT_FALSE(watch_.HasRoom());
+  sockets_.bytes.erase(closing_max / 2);
+  Look();
+  EXPECT_TRUE(watch_.HasRoom());
+}
+
+// Those who are there already make it no more either.
+TEST_F(StrangerWatchTest, WhereMuchIsClosingStrangersMayHaveLess) {
+  sockets_.closes_late = true;
+  constexpr std::int64_t kMiB = 1 << 20;
+  for (int fd = 1; fd <= 7; ++fd) Connect(fd, kMiB);
+  Connect(8, StrangerWatch::kFewBytes);
+  for (int fd = 11; fd <= 14; ++fd) Connect(fd);
+  Look();
+  for (int fd = 11; fd <= 14; ++fd) {
+    sockets_.bytes[fd] = StrangerWatch::kBytesMax + StrangerWatch::kFewBytes;
+    EXPECT_THAT(Look(), ElementsAre(fd));
+  }
+  EXPECT_FALSE(watch_.HasRoom());
+  for (int fd = 21; fd <= 24; ++fd) {
+    Connect(fd, StrangerWatch::kBytesMax + StrangerWatch::kFewBytes);
+    Look();
+  }
+  // As much again as all may have is closing: nobody has more than the first bytes.
+  Look();
+  for (int fd = 1; fd <= 7; ++fd) EXPECT_EQ(sockets_.shut.count(fd), 1u) << fd;
+  EXPECT_EQ(sockets_.shut.count(8), 0u);
+  sockets_.bytes[8] += 1;
+  EXPECT_THAT(Look(), ElementsAre(8));
 }
 
 TEST_F(StrangerWatchTest, CallsFromElsewhereAreNobodys) {
@@ -341,18 +431,23 @@ class ConnectionSocketTest : public ::testing::Test {
 };
 
 // Its owner, who has the number still, may hear of it later.
-TEST_F(ConnectionSocketTest, WhatTheOtherEndResetIsGone) {
+TEST_F(ConnectionSocketTest, WhatTheOtherEndResetIsOver) {
   KernelSockets kernel;
   const ConnectionSocket socket = ConnectionSocket::Of(server_);
-  EXPECT_EQ(kernel.BytesReceived(socket), 0);
+  EXPECT_FALSE(kernel.StateOf(socket)->is_over);
+  ASSERT_EQ(send(client_, "bytes", 5, 0), 5);
   const linger at_once{1, 0};
   ASSERT_EQ(setsockopt(client_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
   close(client_);
   pollfd wait{server_, POLLIN, 0};
   ASSERT_EQ(poll(&wait, 1, 10'000), 1);
   EXPECT_FALSE(socket.IsGone());
-  EXPECT_EQ(kernel.BytesReceived(socket), std::nullopt);
+  const auto state = kernel.StateOf(socket);
+  ASSERT_TRUE(state.has_value());
+  EXPECT_TRUE(state->is_over);
+  EXPECT_EQ(state->bytes_received, 5) << "what came before counts";
   close(server_);
+  EXPECT_EQ(kernel.StateOf(socket), std::nullopt);
 }
 
 // What has come is counted though nobody reads it.
@@ -363,19 +458,19 @@ TEST_F(ConnectionSocketTest, TheKernelCountsWhatCame) {
             "127.0.0.1:" + std::to_string(ntohs(peer_.sin_port)));
   KernelSockets kernel;
   const ConnectionSocket socket = ConnectionSocket::Of(server);
-  EXPECT_EQ(kernel.BytesReceived(socket), 0);
+  EXPECT_EQ(kernel.StateOf(socket)->bytes_received, 0);
   const std::string text(10'000, 'x');
   ASSERT_EQ(send(client, text.data(), text.size(), 0), 10'000);
   pollfd wait{server, POLLIN, 0};
   ASSERT_EQ(poll(&wait, 1, 10'000), 1);
-  EXPECT_EQ(kernel.BytesReceived(socket), 10'000);
+  EXPECT_EQ(kernel.StateOf(socket)->bytes_received, 10'000);
 
   kernel.Shut(socket);
   std::string answer(1, ' ');
   EXPECT_EQ(recv(client, answer.data(), 1, 0), 0) << "the other end hears of it";
   close(server);
   EXPECT_TRUE(socket.IsGone());
-  EXPECT_EQ(kernel.BytesReceived(socket), std::nullopt);
+  EXPECT_EQ(kernel.StateOf(socket), std::nullopt);
   // Whose number it was belongs to another now, which is not touched.
   int pair[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
