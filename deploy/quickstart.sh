@@ -132,7 +132,7 @@ choose_data_dir() {
   spool_dir=$data_dir/spool
   agent_log=$spool_dir/f1/agent.log
   log_dir=$data_dir/log
-  { mkdir -p "$log_dir" "$spool_dir" && chmod 0700 "$spool_dir"; } ||
+  { mkdir -p "$log_dir" "$spool_dir" && chmod 0700 "$log_dir" "$spool_dir"; } ||
     die "cannot write in $data_dir" "choose another with --data-dir DIR"
 }
 

@@ -1,15 +1,24 @@
 // What `stepwell serve` prints about its settings.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "server/options.h"
 
 namespace stepwell {
+namespace {
+
+std::string About(const Setting& setting) {
+  if (setting.words.empty()) return setting.help;
+  return absl::StrCat(setting.help, ", of: ", absl::StrJoin(setting.words, ", "));
+}
+
+}  // namespace
 
 std::string PrintConfig(const ServeOptions& options) {
   std::string text = "# stepwell serve: every setting and its value. A file for --config.\n";
   for (const Setting& setting : Settings()) {
     const bool is_config = std::string(setting.name) == "config";
-    absl::StrAppend(&text, "# ", setting.help, "\n", is_config ? "# " : "", setting.name, " = ",
+    absl::StrAppend(&text, "# ", About(setting), "\n", is_config ? "# " : "", setting.name, " = ",
                     ValueText(setting, options), "\n");
   }
   return text;
@@ -21,7 +30,7 @@ std::string HelpText() {
       "Starts the master: a private PostgreSQL unless --database-url is given, gRPC and HTTP.\n\n"
       "Each setting may also stand in the environment or in the file of --config.\n\n";
   for (const Setting& setting : Settings()) {
-    absl::StrAppendFormat(&text, "  --%-28s %s%s\n", setting.name, setting.help,
+    absl::StrAppendFormat(&text, "  --%-28s %s%s\n", setting.name, About(setting),
                           *setting.initial == '\0' ? "" : absl::StrCat(" (", setting.initial, ")"));
   }
   absl::StrAppend(

@@ -54,47 +54,49 @@ cxxopts::Options Flags() {
                          "`stepwell agent status` tells what waits here, and who ships it.\n");
   flags.add_options()  //
       ("server",
-       "HOST:PORT of the master for recorders that name none, or offline: keep what they record in "
+       "the master for recorders that name none, or offline: keep what they record in "
        "the spool (or STEPWELL_SERVER; default 127.0.0.1:7817)",
-       cxxopts::value<std::string>())  //
+       cxxopts::value<std::string>(), "HOST:PORT")  //
       ("spool-dir",
        "where recorders write (or STEPWELL_SPOOL_DIR; default: where those of this user do by "
        "themselves, stepwell-UID in TMPDIR or /tmp)",
-       cxxopts::value<std::string>())  //
+       cxxopts::value<std::string>(), "DIR")  //
       ("trial", "sample this machine for a trial, also while it does not record: NAME, or id:N",
-       cxxopts::value<std::string>())                                                       //
-      ("no-auto-sampling", "sample this machine for no trial but that of --trial")          //
-      ("project", "of the trial", cxxopts::value<std::string>()->default_value("default"))  //
+       cxxopts::value<std::string>(), "TRIAL")                                      //
+      ("no-auto-sampling", "sample this machine for no trial but that of --trial")  //
+      ("project", "of the trial", cxxopts::value<std::string>()->default_value("default"),
+       "NAME")  //
       ("attempt-key", "which start of the trial; default: its newest",
-       cxxopts::value<std::string>())  //
+       cxxopts::value<std::string>(), "KEY")  //
       ("token",
        "deprecated, for others of the machine see it in ps until the agent overwrites it, some "
        "milliseconds: STEPWELL_TOKEN instead, which they never see; token of the sampler, where it "
        "is not the agent's own",
-       cxxopts::value<std::string>())  //
+       cxxopts::value<std::string>(), "TOKEN")  //
       ("tls-ca",
        "PEM file with the CAs that sign masters' certificates: all connections are TLS then (or "
        "STEPWELL_TLS_CA)",
-       cxxopts::value<std::string>())  //
+       cxxopts::value<std::string>(), "FILE")  //
       ("tls-cert",
        "PEM file with this agent's own certificate, where masters ask for one (or "
        "STEPWELL_TLS_CERT)",
-       cxxopts::value<std::string>())                                                            //
-      ("tls-key", "PEM file with its key (or STEPWELL_TLS_KEY)", cxxopts::value<std::string>())  //
+       cxxopts::value<std::string>(), "FILE")  //
+      ("tls-key", "PEM file with its key (or STEPWELL_TLS_KEY)", cxxopts::value<std::string>(),
+       "FILE")  //
       ("interval", "between two samples of the machine, 10ms-1h",
-       cxxopts::value<std::string>()->default_value("1s"))  //
+       cxxopts::value<std::string>()->default_value("1s"), "TIME")  //
       ("groups", "sample only these metric groups of cpu,disk,gpu,memory,network",
-       cxxopts::value<std::string>()->default_value(""))  //
-      ("without", "METRIC,METRIC: leave these out; docs/metrics.md lists them",
-       cxxopts::value<std::string>()->default_value(""))  //
-      ("with", "METRIC,METRIC: take these that are taken on request only",
-       cxxopts::value<std::string>()->default_value(""))  //
+       cxxopts::value<std::string>()->default_value(""), "GROUPS")  //
+      ("without", "leave these out, with commas between them; docs/metrics.md lists them",
+       cxxopts::value<std::string>()->default_value(""), "METRICS")  //
+      ("with", "take these that are taken on request only",
+       cxxopts::value<std::string>()->default_value(""), "METRICS")  //
       ("frame-interval", "between two frames, 10ms-1s",
-       cxxopts::value<std::string>()->default_value("100ms"))  //
+       cxxopts::value<std::string>()->default_value("100ms"), "TIME")  //
       ("once-idle-exit",
-       "exit once all that recorded has ended and is stored for SECONDS (the first is "
+       "exit once all that recorded has ended and is stored for that long (the first is "
        "waited for up to 60 s)",
-       cxxopts::value<std::string>())  //
+       cxxopts::value<std::string>(), "SECONDS")  //
       ("on-demand",
        "as a recorder starts it: go on in the background, log into DIR/f1/agent.log, exit when "
        "idle "
@@ -110,12 +112,12 @@ cxxopts::Options Flags() {
        "/run/stepwell "
        "(or STEPWELL_SYSTEM_ROOT)")  //
       ("spool-bytes-max", "bound of all spools, at least 1048576; default 1 GiB",
-       cxxopts::value<std::string>())  //
+       cxxopts::value<std::string>(), "BYTES")  //
       ("spool-age-max",
        "what no master took for so long is given up, as a gap, 1h-87600h; nothing within ten "
        "minutes "
        "of an agent's start, or of the last that a master took of the same writer",
-       cxxopts::value<std::string>()->default_value("720h"))  //
+       cxxopts::value<std::string>()->default_value("720h"), "TIME")  //
       ("sync-before-send",
        "put each frame on the disk before it is sent, instead of within 500 ms: a power loss then "
        "never leaves the master with more than the spool has")  //
