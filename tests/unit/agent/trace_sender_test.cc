@@ -355,6 +355,23 @@ TEST_F(TraceSenderTest, AFileThatNoNoteNamesIsSweptAtTheStart) {
   EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(*left).parent_path()));
 }
 
+// Its notes still say where it was copied from.
+TEST_F(TraceSenderTest, OfACopiedSpoolNothingIsSweptWhoseFileIsYetToCome) {
+  const TraceOutbox outbox(directory_.get());
+  const auto copied = outbox.KeepFile("came-already", "bytes");
+  ASSERT_TRUE(copied.ok());
+  const std::filesystem::path folder = std::filesystem::path(*copied).parent_path();
+  const auto an_hour_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  std::filesystem::last_write_time(folder, an_hour_ago);
+  TraceJob job = Job("unused", "", kOffline);
+  job.path = absl::StrCat("/gone/f1/traces/", folder.filename().string(), "/rank3.pftrace");
+  job.removes_file = true;
+  ASSERT_TRUE(outbox.Leave(job).ok());
+  const auto sender = Make();
+  ASSERT_TRUE(BecomesDone(*sender));
+  EXPECT_TRUE(std::filesystem::exists(*copied));
+}
+
 TEST(TraceJobTest, IsReadAsItWasWrittenAndNothingElseIs) {
   TraceJob job;
   job.writer.writer = *Uuid::FromText(kWriter);
