@@ -52,7 +52,7 @@ std::optional<ConnectionSocket> StrangerWatch::SocketOf(const std::string& end) 
 }
 
 bool StrangerWatch::HasRoom() const {
-  if (closing_.size() >= kClosingMax || ClosingBytes() > kManyBytesMax) return false;
+  if (closing_.size() >= kClosingMax || ClosingBytes() > kClosingBytesMax) return false;
   const absl::MutexLock lock(&mu_);
   return strangers_.size() < kCountMax || !OverShare().empty();
 }
@@ -68,6 +68,7 @@ const char* StrangerWatch::Add(const std::string& end, const std::string& addres
     const auto state = sockets_.StateOf(*before);
     if (state && !state->is_over) return "another one of the same port lives";
   }
+  if (IsClosingMuch(address)) return "much of this address is not yet ended";
   std::optional<ConnectionSocket> ended;
   {
     const absl::MutexLock lock(&mu_);
@@ -106,7 +107,10 @@ void StrangerWatch::Know(std::string_view peer, const Caller& caller) {
 StrangerWatch::Looked StrangerWatch::Look(SteadyTime now) {
   std::vector<Seen> seen = ToSee(now);
   for (Seen& each : seen) each.state = sockets_.StateOf(each.socket);
-  const std::int64_t freed_bytes = ForgetGone(now);
+  // A process that stood still has kept strangers from showing anything, and gRPC from freeing.
+  const absl::Duration stood = now - std::exchange(look_time_, now);
+  const bool has_stood = stood > kStoodStill;
+  const std::int64_t freed_bytes = ForgetGone(now, has_stood ? stood : absl::ZeroDuration());
   Looked looked;
   std::size_t shut = 0;
   {
@@ -115,7 +119,7 @@ StrangerWatch::Looked StrangerWatch::Look(SteadyTime now) {
     for (const Seen& each : seen) Take(each, now);
     EndEach(now);
     EndForBytes(now);
-    EndForRoom(now);
+    EndForRoom(now, has_stood);
     looked = std::exchange(looked_, {});
     looked.freed_bytes += freed_bytes;
   }
@@ -204,9 +208,7 @@ void StrangerWatch::EndForBytes(SteadyTime now) {
   }
 }
 
-void StrangerWatch::EndForRoom(SteadyTime now) {
-  // A process that stood still has kept them from showing anything.
-  const bool has_stood = now - std::exchange(room_looked_, now) > kStoodStill;
+void StrangerWatch::EndForRoom(SteadyTime now, bool has_stood) {
   if (strangers_.size() < kCountMax || has_stood) return;
   std::vector<std::pair<SteadyTime, std::string>> by_age;
   for (const auto& [end, stranger] : strangers_) {
@@ -236,19 +238,30 @@ StrangerWatch::Stranger StrangerWatch::Erase(Strangers::iterator stranger) {
   return erased;
 }
 
-void StrangerWatch::Close(const Stranger& stranger, SteadyTime now) {
-  closing_.push_back({stranger.socket, stranger.bytes, now});
+void StrangerWatch::Close(Stranger stranger, SteadyTime now) {
+  closing_.push_back({stranger.socket, std::move(stranger.address), stranger.bytes, now});
 }
 
-std::int64_t StrangerWatch::ForgetGone(SteadyTime now) {
+std::int64_t StrangerWatch::ForgetGone(SteadyTime now, absl::Duration stood) {
   std::int64_t freed_bytes = 0;
-  std::erase_if(closing_, [&](const Closing& each) {
-    const bool is_gone =
-        now - each.since >= kClosingTimeMax || !sockets_.StateOf(each.socket).has_value();
+  std::erase_if(closing_, [&](Closing& each) {
+    each.since = std::min(now, each.since + stood);
+    const bool is_gone = !sockets_.StateOf(each.socket).has_value();
     if (is_gone) freed_bytes += Held(each.bytes);
-    return is_gone;
+    return is_gone || now - each.since >= kClosingTimeMax;
   });
   return freed_bytes;
+}
+
+bool StrangerWatch::IsClosingMuch(const std::string& address) const {
+  std::size_t count = 0;
+  std::int64_t bytes = 0;
+  for (const Closing& each : closing_) {
+    if (each.address != address) continue;
+    ++count;
+    bytes += BeyondFew(each.bytes);
+  }
+  return count >= kClosingShare || bytes > kClosingShareBytes;
 }
 
 std::int64_t StrangerWatch::ClosingBytes() const {
@@ -259,8 +272,8 @@ std::int64_t StrangerWatch::ClosingBytes() const {
 
 void StrangerWatch::End(Strangers::iterator stranger, const char* why, SteadyTime now) {
   Stranger ended = Erase(stranger);
-  Close(ended, now);
-  looked_.ended.push_back({ended.socket, std::move(ended.address), why});
+  looked_.ended.push_back({ended.socket, ended.address, why});
+  Close(std::move(ended), now);
 }
 
 std::string StrangerWatch::OverShare() const {

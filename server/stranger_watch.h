@@ -11,8 +11,9 @@
 // come at once.
 //
 // A connection that is over is not yet gone: gRPC frees its calls one by one and closes its descriptor after the last of them.
-// Until then it is *closing*, and what it holds counts. Where much of that is about, newcomers wait, and what comes beyond
-// the first bytes of strangers ends: whoever comes anew faster than gRPC takes apart what he left does not make it more.
+// Until then it is *closing*, and what it holds counts: newcomers of an address that has much of that are refused, where all have
+// newcomers wait, and what comes beyond the first bytes of strangers ends. So whoever comes anew faster than gRPC takes apart
+// what he left does not make it more.
 //
 // Who has shown a token is not asked for any of it. Whoever comes with one shows it with the first call's headers: of a stream it is
 // looked at before a byte of a message is read (64 KiB wait meanwhile), of a unary call once its message, kMessageReadBytesMax at
@@ -68,9 +69,12 @@ class StrangerWatch {
   static constexpr absl::Duration kRestEach = absl::Seconds(1);
   // Of one connection, of which those that end soonest are asked no more, of equal ones the first.
   static constexpr std::size_t kCallersMax = 64;
-  // Closing ones, beyond which newcomers wait, and bytes of those beyond the first of each: kManyBytesMax, from where on also
-  // strangers' count to it. One that a handler keeps open is counted no longer than this.
-  static constexpr std::size_t kClosingMax = 64;
+  // Closing ones, and bytes of those beyond the first of each: of an address, beyond which it is refused; of all, beyond which
+  // newcomers wait. What is beyond kManyBytesMax strangers have less. One that a handler keeps open is counted no longer than this.
+  static constexpr std::size_t kClosingShare = 16;
+  static constexpr std::int64_t kClosingShareBytes = 8 << 20;
+  static constexpr std::size_t kClosingMax = 128;
+  static constexpr std::int64_t kClosingBytesMax = 2 * kManyBytesMax;
   static constexpr absl::Duration kClosingTimeMax = absl::Minutes(1);
 
   struct Ended {
@@ -80,7 +84,7 @@ class StrangerWatch {
   };
   struct Looked {
     std::vector<Ended> ended;
-    // About what strangers held who are gone since the look before, closed descriptors and all: what they sent, and some for each.
+    // About what strangers held whose descriptors were closed since the look before: what they sent, and some for each.
     std::int64_t freed_bytes = 0;
   };
 
@@ -113,6 +117,7 @@ class StrangerWatch {
   };
   struct Closing {
     ConnectionSocket socket;
+    std::string address;
     std::int64_t bytes = 0;
     SteadyTime since;
   };
@@ -133,7 +138,7 @@ class StrangerWatch {
   void Insert(const std::string& end, Stranger stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Stranger Erase(Strangers::iterator stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Somebody ended it, or will.
-  void Close(const Stranger& stranger, SteadyTime now);
+  void Close(Stranger stranger, SteadyTime now);
   void End(Strangers::iterator stranger, const char* why, SteadyTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The address that has most, if that is more than a share; else empty.
@@ -143,16 +148,18 @@ class StrangerWatch {
   // Who is to be asked for what has come: strangers, those who were known, and now and then all.
   std::vector<Seen> ToSee(SteadyTime now) ABSL_LOCKS_EXCLUDED(mu_);
   void Take(const Seen& seen, SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // What those held that are gone now.
-  std::int64_t ForgetGone(SteadyTime now);
+  // What those held that are gone now. `stood`: how long nobody looked.
+  std::int64_t ForgetGone(SteadyTime now, absl::Duration stood);
   std::int64_t ClosingBytes() const;
+  bool IsClosingMuch(const std::string& address) const;
   // Those beyond what one may have; then of all bytes; then of all.
   void EndEach(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndForBytes(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndForRoom(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndForRoom(SteadyTime now, bool has_stood) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   ConnectionSockets& sockets_;
   std::vector<Closing> closing_;  // in the order in which they ended
+  SteadyTime look_time_ = SteadyTime::InfinitePast();
   mutable absl::Mutex mu_;
   // By their other ends, each of which is in one of them.
   Strangers strangers_ ABSL_GUARDED_BY(mu_);
@@ -160,7 +167,6 @@ class StrangerWatch {
   absl::flat_hash_map<std::string, std::size_t> count_of_address_
       ABSL_GUARDED_BY(mu_);             // of strangers
   Looked looked_ ABSL_GUARDED_BY(mu_);  // since the look before
-  SteadyTime room_looked_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
   SteadyTime known_looked_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
   SteadyTime all_seen_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
 };

@@ -2,21 +2,15 @@
 // with others; one that showed a token that lives is asked for none of it, for as long as one of those lives.
 #include "server/stranger_watch.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <vector>
-
-#include "server/peer_address.h"
 
 namespace stepwell {
 namespace {
@@ -48,6 +42,7 @@ class FakeSockets final : public ConnectionSockets {
 class StrangerWatchTest : public ::testing::Test {
  protected:
   static std::string EndOf(int fd) { return "10.0.0.7:" + std::to_string(fd); }
+  static std::string AddressOf(int fd) { return "10.2.0." + std::to_string(fd); }
 
   void Connect(int fd, std::int64_t bytes = 0, const std::string& address = "10.0.0.7") {
     sockets_.bytes[fd] = bytes;
@@ -66,6 +61,14 @@ class StrangerWatchTest : public ::testing::Test {
     for (const auto& each : looked.ended) ended.push_back(each.socket.fd);
     for (const int fd : ended) EXPECT_EQ(sockets_.shut.count(fd), 1u) << "told, not done";
     return ended;
+  }
+
+  // Without a standstill.
+  void Pass(absl::Duration time) {
+    for (const SteadyTime until = now_ + time; now_ < until;) {
+      now_ = std::min(until, now_ + absl::Milliseconds(500));
+      EXPECT_THAT(Look(), IsEmpty());
+    }
   }
 
   FakeSockets sockets_;
@@ -292,6 +295,7 @@ TEST_F(StrangerWatchTest, OfTwoWithTheSameOtherEndTheSecondIsNotTaken) {
     EXPECT_STREQ(watch_.Add(EndOf(1), "10.0.0.7", {2, 2}, now_), nullptr) << is_known;
     sockets_.bytes[2] = StrangerWatch::kBytesMax + 1;
     EXPECT_THAT(Look(), ElementsAre(2)) << is_known;
+    Look();
   }
 }
 
@@ -325,24 +329,51 @@ TEST_F(StrangerWatchTest, WhatTheyHeldIsTold) {
 // What gRPC has not yet taken apart is there still: else whoever comes anew fast enough makes it more and more.
 TEST_F(StrangerWatchTest, WhatIsClosingCountsUntilItIsGone) {
   sockets_.closes_late = true;
-  for (int fd = 1; fd <= 4; ++fd) {
-    Connect(fd, StrangerWatch::kBytesMax + 1);
-    EXPECT_THAT(Look(), ElementsAre(fd));
-    EXPECT_EQ(watch_.HasRoom(), fd < 4) << fd;
+  for (int fd = 1; fd <= 8; ++fd) {
+    Connect(fd, 0, AddressOf(fd));
+    // Half of them hang up by themselves, right behind what they send.
+    if (fd % 2 == 0) sockets_.over.insert(fd);
+    sockets_.bytes[fd] = StrangerWatch::kBytesMax + 1;
+    const std::vector<int> ended = Look();
+    EXPECT_EQ(ended.size(), fd % 2 == 0 ? 0u : 1u);
+    EXPECT_EQ(watch_.HasRoom(), fd < 8) << fd;
   }
   EXPECT_EQ(watch_.NextLook(), StrangerWatch::kLookEach);
-  now_ += StrangerWatch::kClosingTimeMax - absl::Milliseconds(1);
-  EXPECT_THAT(Look(), IsEmpty());
+  Pass(StrangerWatch::kClosingTimeMax - absl::Milliseconds(1));
   EXPECT_FALSE(watch_.HasRoom());
   EXPECT_EQ(freed_bytes_, 0);
   sockets_.bytes.erase(2);
   EXPECT_FALSE(watch_.HasRoom()) << "a look finds it";
   Look();
   EXPECT_TRUE(watch_.HasRoom());
-  EXPECT_GE(freed_bytes_, StrangerWatch::kBytesMax);
-  now_ += absl::Milliseconds(1);
-  Look();
+  const std::int64_t freed_bytes = freed_bytes_;
+  EXPECT_GE(freed_bytes, StrangerWatch::kBytesMax);
+  Pass(absl::Milliseconds(1));
   EXPECT_EQ(watch_.NextLook(), absl::InfiniteDuration()) << "none holds a place for ever";
+  EXPECT_EQ(freed_bytes_, freed_bytes) << "which are not free by that";
+}
+
+TEST_F(StrangerWatchTest, WhereMuchOfAnAddressIsClosingItIsRefused) {
+  sockets_.closes_late = true;
+  // As many; then as much; each beside another address.
+  for (int fd = 1; fd <= static_cast<int>(StrangerWatch::kClosingShare); ++fd) {
+    Connect(fd, StrangerWatch::kFewBytes);
+    sockets_.over.insert(fd);
+    Look();
+  }
+  Connect(101, StrangerWatch::kBytesMax + 1, "10.0.0.8");
+  EXPECT_THAT(Look(), ElementsAre(101));
+  for (const std::string address : {"10.0.0.7", "10.0.0.8"}) {
+    EXPECT_STREQ(watch_.Add(EndOf(200), address, {200, 1}, now_),
+                 "much of this address is not yet ended");
+  }
+  EXPECT_TRUE(watch_.HasRoom());
+  Connect(201, 0, "10.0.0.9");
+  sockets_.bytes.erase(1);
+  sockets_.bytes.erase(101);
+  Look();
+  Connect(202, 0, "10.0.0.7");
+  Connect(203, 0, "10.0.0.8");
 }
 
 TEST_F(StrangerWatchTest, WhereManyAreClosingNewcomersWait) {
@@ -350,16 +381,13 @@ TEST_F(StrangerWatchTest, WhereManyAreClosingNewcomersWait) {
   const int closing_max = static_cast<int>(StrangerWatch::kClosingMax);
   for (int fd = 1; fd <= closing_max; ++fd) {
     EXPECT_TRUE(watch_.HasRoom());
-    Connect(fd);
-    // Half of them end themselves, or are followed by another one of the same other end before a look has seen it.
+    Connect(fd, 0, AddressOf(fd));
+    sockets_.over.insert(fd);
+    // Half of them are followed by another one of the same other end before a look has seen it.
     if (fd % 2 == 0) {
-      sockets_.over.insert(fd);
       sockets_.bytes[1'000 + fd] = 0;
-      EXPECT_STREQ(watch_.Add(EndOf(fd), "10.0.0.7", {1'000 + fd, 1}, now_), nullptr);
+      EXPECT_STREQ(watch_.Add(EndOf(fd), AddressOf(fd), {1'000 + fd, 1}, now_), nullptr);
       sockets_.bytes.erase(1'000 + fd);
-    } else {
-      sockets_.bytes[fd] = StrangerWatch::kFewBytes;
-      sockets_.over.insert(fd);
     }
     EXPECT_THAT(Look(), IsEmpty());
   }
@@ -372,26 +400,36 @@ TEST_F(StrangerWatchTest, WhereManyAreClosingNewcomersWait) {
 // Those who are there already make it no more either.
 TEST_F(StrangerWatchTest, WhereMuchIsClosingStrangersMayHaveLess) {
   sockets_.closes_late = true;
-  constexpr std::int64_t kMiB = 1 << 20;
-  for (int fd = 1; fd <= 7; ++fd) Connect(fd, kMiB);
-  Connect(8, StrangerWatch::kFewBytes);
-  for (int fd = 11; fd <= 14; ++fd) Connect(fd);
+  for (int fd = 1; fd <= 7; ++fd) Connect(fd, 1 << 20, AddressOf(fd));
+  Connect(8, StrangerWatch::kFewBytes, AddressOf(8));
   Look();
-  for (int fd = 11; fd <= 14; ++fd) {
-    sockets_.bytes[fd] = StrangerWatch::kBytesMax + StrangerWatch::kFewBytes;
-    EXPECT_THAT(Look(), ElementsAre(fd));
-  }
-  EXPECT_FALSE(watch_.HasRoom());
-  for (int fd = 21; fd <= 24; ++fd) {
-    Connect(fd, StrangerWatch::kBytesMax + StrangerWatch::kFewBytes);
+  int ended_count = 0;
+  for (int fd = 11; fd <= 19; ++fd) {
+    Connect(fd, StrangerWatch::kBytesMax + StrangerWatch::kFewBytes, AddressOf(fd));
     Look();
+    // What is beyond 32 MiB is taken from what all may have; a look ends no more than that.
+    ended_count = 0;
+    for (int at = 1; at <= 7; ++at) ended_count += static_cast<int>(sockets_.shut.count(at));
+    if (fd == 14) EXPECT_EQ(ended_count, 0);
   }
-  // As much again as all may have is closing: nobody has more than the first bytes.
   Look();
-  for (int fd = 1; fd <= 7; ++fd) EXPECT_EQ(sockets_.shut.count(fd), 1u) << fd;
   EXPECT_EQ(sockets_.shut.count(8), 0u);
+  for (int fd = 1; fd <= 7; ++fd) EXPECT_EQ(sockets_.shut.count(fd), 1u) << fd;
   sockets_.bytes[8] += 1;
   EXPECT_THAT(Look(), ElementsAre(8));
+}
+
+// gRPC stood still as well.
+TEST_F(StrangerWatchTest, AStandstillIsNoMinuteForWhatIsClosing) {
+  sockets_.closes_late = true;
+  Connect(1);
+  sockets_.over.insert(1);
+  Look();
+  now_ += absl::Hours(1);
+  Look();
+  EXPECT_EQ(watch_.NextLook(), StrangerWatch::kLookEach);
+  Pass(StrangerWatch::kClosingTimeMax);
+  EXPECT_EQ(watch_.NextLook(), absl::InfiniteDuration());
 }
 
 TEST_F(StrangerWatchTest, CallsFromElsewhereAreNobodys) {
@@ -402,83 +440,6 @@ TEST_F(StrangerWatchTest, CallsFromElsewhereAreNobodys) {
   watch_.Know("ipv4:10.0.0.7:1", nullptr);
   now_ += StrangerWatch::kTimeMax;
   EXPECT_THAT(Look(), ElementsAre(1));
-}
-
-// What the kernel says, of a real connection.
-class ConnectionSocketTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    ASSERT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&at), size), 0);
-    ASSERT_EQ(listen(listener_, 1), 0);
-    ASSERT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&at), &size), 0);
-    client_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ASSERT_EQ(connect(client_, reinterpret_cast<sockaddr*>(&at), size), 0);
-    server_ = accept(listener_, reinterpret_cast<sockaddr*>(&peer_), &size);
-    ASSERT_GE(server_, 0);
-  }
-  // Not before: tests say whose numbers come free.
-  void TearDown() override { close(listener_); }
-
-  sockaddr_in peer_{};
-  int listener_ = -1;
-  int client_ = -1;
-  int server_ = -1;
-};
-
-// Its owner, who has the number still, may hear of it later.
-TEST_F(ConnectionSocketTest, WhatTheOtherEndResetIsOver) {
-  KernelSockets kernel;
-  const ConnectionSocket socket = ConnectionSocket::Of(server_);
-  EXPECT_FALSE(kernel.StateOf(socket)->is_over);
-  ASSERT_EQ(send(client_, "bytes", 5, 0), 5);
-  const linger at_once{1, 0};
-  ASSERT_EQ(setsockopt(client_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
-  close(client_);
-  pollfd wait{server_, POLLIN, 0};
-  ASSERT_EQ(poll(&wait, 1, 10'000), 1);
-  EXPECT_FALSE(socket.IsGone());
-  const auto state = kernel.StateOf(socket);
-  ASSERT_TRUE(state.has_value());
-  EXPECT_TRUE(state->is_over);
-  EXPECT_EQ(state->bytes_received, 5) << "what came before counts";
-  close(server_);
-  EXPECT_EQ(kernel.StateOf(socket), std::nullopt);
-}
-
-// What has come is counted though nobody reads it.
-TEST_F(ConnectionSocketTest, TheKernelCountsWhatCame) {
-  const int client = client_;
-  const int server = server_;
-  EXPECT_EQ(EndOfSocket(reinterpret_cast<const sockaddr&>(peer_)),
-            "127.0.0.1:" + std::to_string(ntohs(peer_.sin_port)));
-  KernelSockets kernel;
-  const ConnectionSocket socket = ConnectionSocket::Of(server);
-  EXPECT_EQ(kernel.StateOf(socket)->bytes_received, 0);
-  const std::string text(10'000, 'x');
-  ASSERT_EQ(send(client, text.data(), text.size(), 0), 10'000);
-  pollfd wait{server, POLLIN, 0};
-  ASSERT_EQ(poll(&wait, 1, 10'000), 1);
-  EXPECT_EQ(kernel.StateOf(socket)->bytes_received, 10'000);
-
-  kernel.Shut(socket);
-  std::string answer(1, ' ');
-  EXPECT_EQ(recv(client, answer.data(), 1, 0), 0) << "the other end hears of it";
-  close(server);
-  EXPECT_TRUE(socket.IsGone());
-  EXPECT_EQ(kernel.StateOf(socket), std::nullopt);
-  // Whose number it was belongs to another now, which is not touched.
-  int pair[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
-  ASSERT_EQ(dup2(pair[0], server), server);
-  kernel.Shut(socket);
-  EXPECT_EQ(send(pair[0], "x", 1, MSG_NOSIGNAL), 1);
-  for (const int fd : {pair[0], pair[1], server}) close(fd);
-  close(client);
 }
 
 }  // namespace
