@@ -34,10 +34,11 @@ def after(stand: Stand) -> list[str]:
         wrong.append("it is not ready")
     # What floods took is given back once it is calm.
     until = time.monotonic() + 20
-    while (grown := stand.resident_mib() - stand.resident_before) > RESIDENT_GROWTH_MIB_MAX and time.monotonic() < until:
+    allowed = RESIDENT_GROWTH_MIB_MAX * stand.memory_scale
+    while (grown := stand.resident_mib() - stand.resident_before) > allowed and time.monotonic() < until:
         time.sleep(0.2)
-    if grown > RESIDENT_GROWTH_MIB_MAX:
-        wrong.append(f"it grew by {grown:.0f} MiB, allowed are {RESIDENT_GROWTH_MIB_MAX}")
+    if grown > allowed:
+        wrong.append(f"it grew by {grown:.0f} MiB, allowed are {allowed}")
     state = stand.victim_state()
     for method, before in stand.before.items():
         if state[method] != before:

@@ -410,7 +410,9 @@ TEST_F(StrangerWatchTest, WhereMuchIsClosingStrangersMayHaveLess) {
     // What is beyond 32 MiB is taken from what all may have; a look ends no more than that.
     ended_count = 0;
     for (int at = 1; at <= 7; ++at) ended_count += static_cast<int>(sockets_.shut.count(at));
-    if (fd == 14) EXPECT_EQ(ended_count, 0);
+    if (fd == 14) {
+      EXPECT_EQ(ended_count, 0);
+    }
   }
   Look();
   EXPECT_EQ(sockets_.shut.count(8), 0u);

@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "server/token_text.h"
 #include "stepwell/v1/token.grpc.pb.h"
 #include "tests/fakes/fake_token_store.h"
 
