@@ -31,7 +31,7 @@ class ConnectionSockets {
   };
   // Nothing where its owner has closed it.
   virtual std::optional<State> StateOf(const ConnectionSocket& socket) = 0;
-  // Both ways. Its owner finds it ended. Between the look at the number and the call its owner may close it and somebody open
+  // Both ways, at once: what has come and was not read is dropped, the other end hears of a reset. Its owner finds it ended. Between the look at the number and the call its owner may close it and somebody open
   // another with the same number, which then ends instead: whatever has a connection in this process opens it anew, and
   // whatever commits takes a lost answer for doubt.
   virtual void Shut(const ConnectionSocket& socket) = 0;

@@ -43,6 +43,9 @@ void SetArguments(grpc::ServerBuilder& builder, int threads_max) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 100);
+  // ChannelzCalls asks for its counters; nothing is kept of their history.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CHANNEL_TRACE_EVENT_MEMORY_PER_NODE, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   grpc::ResourceQuota quota("stepwell");
@@ -116,6 +119,7 @@ absl::Status GrpcServer::Start(const AccessControl* access) {
     const absl::MutexLock lock(&mu_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) return absl::InternalError("gRPC did not start");
+    calls_.Begin();
   }
   SetServing(false);
   wake_fd_ = eventfd(0, EFD_CLOEXEC);

@@ -21,6 +21,7 @@
 #include "base/tls/tls_reload.h"
 #include "base/worker.h"
 #include "server/access_control.h"
+#include "server/connection_calls.h"
 #include "server/connection_socket.h"
 #include "server/grpc_doorkeeper.h"
 #include "server/listen_socket.h"
@@ -90,7 +91,8 @@ class GrpcServer {
   std::unique_ptr<Acceptor> acceptor_;
   std::map<std::string, std::vector<ConnectionSocket>> connections_;  // confined to the thread
   KernelSockets sockets_;
-  StrangerWatch strangers_{sockets_};
+  ChannelzCalls calls_;
+  StrangerWatch strangers_{sockets_, calls_};
   MemoryDebt memory_debt_;  // the thread's
   SparingLog refused_log_;
   SparingLog failed_log_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "server/peer_address.h"
@@ -15,6 +16,9 @@ constexpr absl::Duration kAllSeenEach = absl::Seconds(10);
 
 // A look comes each 25 ms where there are any.
 constexpr absl::Duration kStoodStill = absl::Seconds(1);
+
+// Of connections that begin at once, one may be listed after one whose counter is greater.
+constexpr std::int64_t kCountersOverlap = 256;
 
 // Of a connection that is gone, about: calls take more than they send. A balancer's that looks whether there is a port sends nothing.
 std::int64_t Held(std::int64_t bytes) { return bytes == 0 ? 0 : StrangerWatch::kFewBytes + bytes; }
@@ -64,16 +68,19 @@ const char* StrangerWatch::Add(const std::string& end, const std::string& addres
     const absl::MutexLock lock(&mu_);
     before = SocketOf(end);
   }
-  if (before) {
-    const auto state = sockets_.StateOf(*before);
-    if (state && !state->is_over) return "another one of the same port lives";
+  for (const Closing& each : closing_) {
+    if (each.end == end) before = each.socket;
+  }
+  if (before && sockets_.StateOf(*before)) return "another one of the same port is there";
+  if (const auto rest = rests_.find(address); rest != rests_.end() && now < rest->second) {
+    return "too many calls without a token came of this address";
   }
   if (IsClosingMuch(address)) return "much of this address is not yet ended";
   std::optional<ConnectionSocket> ended;
   {
     const absl::MutexLock lock(&mu_);
     known_.erase(end);
-    if (const auto over = strangers_.find(end); over != strangers_.end()) Close(Erase(over), now);
+    if (const auto gone = strangers_.find(end); gone != strangers_.end()) Erase(gone);
     if (strangers_.size() >= kCountMax) {
       const auto own = count_of_address_.find(address);
       if (own != count_of_address_.end() && own->second >= kShareWhenFull) {
@@ -101,7 +108,7 @@ void StrangerWatch::Know(std::string_view peer, const Caller& caller) {
   const auto found = strangers_.find(end);
   if (found == strangers_.end()) return;
   Stranger stranger = Erase(found);
-  known_[end] = {stranger.socket, std::move(stranger.address), {caller}};
+  known_[end] = {stranger.socket, std::move(stranger.address), {caller}, stranger.counter};
 }
 
 StrangerWatch::Looked StrangerWatch::Look(SteadyTime now) {
@@ -113,11 +120,21 @@ StrangerWatch::Looked StrangerWatch::Look(SteadyTime now) {
   const std::int64_t freed_bytes = ForgetGone(now, has_stood ? stood : absl::ZeroDuration());
   Looked looked;
   std::size_t shut = 0;
+  const std::size_t closing_before = closing_.size();
   {
     const absl::MutexLock lock(&mu_);
     shut = looked_.ended.size();  // by Add
     for (const Seen& each : seen) Take(each, now);
+  }
+  // What they sent last is not to be read.
+  for (std::size_t at = closing_before; at < closing_.size(); ++at) {
+    sockets_.Shut(closing_[at].socket);
+  }
+  CountCalls();
+  {
+    const absl::MutexLock lock(&mu_);
     EndEach(now);
+    EndForCalls(now);
     EndForBytes(now);
     EndForRoom(now, has_stood);
     looked = std::exchange(looked_, {});
@@ -128,7 +145,7 @@ StrangerWatch::Looked StrangerWatch::Look(SteadyTime now) {
 }
 
 absl::Duration StrangerWatch::NextLook() const {
-  if (!closing_.empty()) return kLookEach;
+  if (!closing_.empty() || !rests_.empty()) return kLookEach;
   const absl::MutexLock lock(&mu_);
   if (!strangers_.empty()) return kLookEach;
   return known_.empty() ? absl::InfiniteDuration() : kRestEach;
@@ -157,7 +174,7 @@ void StrangerWatch::Take(const Seen& seen, SteadyTime now) {
       return;
     }
     stranger.bytes = seen.state->bytes_received - stranger.bytes_first;
-    if (seen.state->is_over) Close(Erase(found), now);
+    if (seen.state->is_over) Close(seen.end, Erase(found), now);
     return;
   }
   const auto found = known_.find(seen.end);
@@ -166,10 +183,66 @@ void StrangerWatch::Take(const Seen& seen, SteadyTime now) {
   const bool is_over = !seen.state || seen.state->is_over;
   if (!is_over && !found->second.callers.empty()) return;
   Stranger stranger{seen.socket, std::move(found->second.address), now};
+  stranger.counter = found->second.counter;
   known_.erase(found);
   if (is_over) return;
   stranger.bytes_first = seen.state->bytes_received;
+  stranger.calls_first = -1;
+  // It was listed long ago, if ever.
+  if (stranger.counter == 0) counter_seen_ = 0;
   Insert(seen.end, std::move(stranger));
+}
+
+void StrangerWatch::CountCalls() {
+  struct Counted {
+    std::string end;
+    std::int64_t counter;
+    std::optional<std::int64_t> calls = std::nullopt;
+  };
+  std::vector<Counted> counted;
+  bool is_new = false;
+  const auto wants = [](const Stranger& each) {
+    return each.calls_first < 0 || each.bytes - each.bytes_counted >= kCallsEachBytes;
+  };
+  {
+    const absl::MutexLock lock(&mu_);
+    for (const auto& [end, stranger] : strangers_) {
+      if (!wants(stranger)) continue;
+      is_new = is_new || stranger.counter == 0;
+      counted.push_back({end, stranger.counter});
+    }
+  }
+  if (counted.empty()) return;
+  if (is_new) {
+    const std::vector<CallCounter> counters =
+        calls_.Since(std::max<std::int64_t>(0, counter_seen_ - kCountersOverlap));
+    const absl::MutexLock lock(&mu_);
+    for (const CallCounter& each : counters) {
+      counter_seen_ = std::max(counter_seen_, each.id);
+      if (const auto found = strangers_.find(each.end); found != strangers_.end()) {
+        found->second.counter = each.id;
+      } else if (const auto known = known_.find(each.end); known != known_.end()) {
+        known->second.counter = each.id;
+      }
+    }
+    for (Counted& each : counted) {
+      if (const auto found = strangers_.find(each.end); found != strangers_.end()) {
+        each.counter = found->second.counter;
+      }
+    }
+  }
+  for (Counted& each : counted) {
+    if (each.counter != 0) each.calls = calls_.Begun(each.counter);
+  }
+  const absl::MutexLock lock(&mu_);
+  for (const Counted& each : counted) {
+    const auto found = strangers_.find(each.end);
+    if (found == strangers_.end() || !each.calls) continue;
+    Stranger& stranger = found->second;
+    if (stranger.calls_first < 0) stranger.calls_first = *each.calls;
+    stranger.calls = *each.calls - stranger.calls_first;
+    stranger.bytes_counted = stranger.bytes;
+  }
 }
 
 void StrangerWatch::EndEach(SteadyTime now) {
@@ -179,6 +252,22 @@ void StrangerWatch::EndEach(SteadyTime now) {
       End(stranger, "no token was shown in what came", now);
     } else if (now - stranger->second.since >= kTimeMax) {
       End(stranger, "no token was shown in time", now);
+    }
+  }
+}
+
+void StrangerWatch::EndForCalls(SteadyTime now) {
+  absl::erase_if(rests_, [&](const auto& each) { return now >= each.second; });
+  std::set<std::string> addresses;
+  for (const auto& [end, stranger] : strangers_) {
+    if (stranger.calls > kCallsMax) addresses.insert(stranger.address);
+  }
+  if (addresses.empty()) return;
+  for (const std::string& each : addresses) rests_[each] = now + kCallsRest;
+  for (auto at = strangers_.begin(); at != strangers_.end();) {
+    const auto stranger = at++;
+    if (addresses.contains(stranger->second.address)) {
+      End(stranger, "no token was shown in so many calls", now);
     }
   }
 }
@@ -238,8 +327,8 @@ StrangerWatch::Stranger StrangerWatch::Erase(Strangers::iterator stranger) {
   return erased;
 }
 
-void StrangerWatch::Close(Stranger stranger, SteadyTime now) {
-  closing_.push_back({stranger.socket, std::move(stranger.address), stranger.bytes, now});
+void StrangerWatch::Close(const std::string& end, Stranger stranger, SteadyTime now) {
+  closing_.push_back({end, stranger.socket, std::move(stranger.address), stranger.bytes, now});
 }
 
 std::int64_t StrangerWatch::ForgetGone(SteadyTime now, absl::Duration stood) {
@@ -271,9 +360,10 @@ std::int64_t StrangerWatch::ClosingBytes() const {
 }
 
 void StrangerWatch::End(Strangers::iterator stranger, const char* why, SteadyTime now) {
+  const std::string end = stranger->first;
   Stranger ended = Erase(stranger);
   looked_.ended.push_back({ended.socket, ended.address, why});
-  Close(std::move(ended), now);
+  Close(end, std::move(ended), now);
 }
 
 std::string StrangerWatch::OverShare() const {

@@ -8,7 +8,9 @@
 // `kFewBytes` of each, `kTimeMax` for each. Calls without a message cost memory and hardly a byte: so there are `kCountMax`
 // of them at a time. Of whom there are many, or much, goes first: a flood of one address ends itself. Where there is no
 // room and nobody has more than a share of it newcomers wait in the kernel's backlog, as after a restart, when thousands
-// come at once.
+// come at once. Calls that are reset at once cost memory until gRPC's threads have seen them, whatever there may be of them at
+// a time: so there are `kCallsMax` of one before somebody is known there, by gRPC's own count. Who begins more ends with all
+// strangers of its address, which then rests.
 //
 // A connection that is over is not yet gone: gRPC frees its calls one by one and closes its descriptor after the last of them.
 // Until then it is *closing*, and what it holds counts: newcomers of an address that has much of that are refused, where all have
@@ -20,8 +22,8 @@
 // most, is there. Whose first calls are several large ones at once sends them all before one of them is whole: such a client shows
 // its token in a small call first.
 //
-// A call names its connection by its other end alone. So of two with the same other end, which only come of one that calls on two
-// of the master's addresses from one port, the second is not taken.
+// A call names its connection by its other end alone, as does gRPC's count. So of two with the same other end, which only come of
+// one that calls on two of the master's addresses from one port, or again before gRPC has closed the first, the second is not taken.
 //
 // Know is thread-safe, the rest one thread's. The clock and the kernel are the caller's.
 //
@@ -44,6 +46,7 @@
 #include "absl/time/time.h"
 #include "base/steady_time.h"
 #include "server/caller.h"
+#include "server/connection_calls.h"
 #include "server/connection_socket.h"
 #include "server/limits.h"
 
@@ -57,6 +60,10 @@ class StrangerWatch {
   static constexpr std::int64_t kFewBytes = 256 << 10;
   static constexpr std::int64_t kManyBytesMax = 32 << 20;
   static constexpr absl::Duration kTimeMax = absl::Seconds(30);
+  // As many as there may be at a time, and some. They are counted where so much came, and again with each so much more.
+  static constexpr std::int64_t kCallsMax = 128;
+  static constexpr std::int64_t kCallsEachBytes = 4 << 10;
+  static constexpr absl::Duration kCallsRest = absl::Seconds(10);
   // A hundred calls of one, each with 2 KiB of a message, take 1.2 MiB.
   static constexpr std::size_t kCountMax = 256;
   // Where there are so many: what an address may have of them, beyond which its oldest goes for somebody else's new one, and
@@ -88,8 +95,9 @@ class StrangerWatch {
     std::int64_t freed_bytes = 0;
   };
 
-  // `sockets` outlives this.
-  explicit StrangerWatch(ConnectionSockets& sockets) : sockets_(sockets) {}
+  // Both outlive this.
+  StrangerWatch(ConnectionSockets& sockets, ConnectionCalls& calls)
+      : sockets_(sockets), calls_(calls) {}
 
   // Whether somebody may have a place; else the next look may find one.
   bool HasRoom() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -113,9 +121,14 @@ class StrangerWatch {
     SteadyTime since;              // that nobody is known
     std::int64_t bytes_first = 0;  // what had come by then
     std::int64_t bytes = 0;        // what has come since
+    std::int64_t counter = 0;      // of its calls; 0: not known
+    std::int64_t calls_first = 0;  // as bytes
+    std::int64_t calls = 0;
+    std::int64_t bytes_counted = 0;  // as of when its calls were
     std::int64_t beyond_few() const { return BeyondFew(bytes); }
   };
   struct Closing {
+    std::string end;
     ConnectionSocket socket;
     std::string address;
     std::int64_t bytes = 0;
@@ -125,6 +138,7 @@ class StrangerWatch {
     ConnectionSocket socket;
     std::string address;
     std::vector<Caller> callers;
+    std::int64_t counter = 0;
   };
   struct Seen {
     std::string end;
@@ -138,7 +152,7 @@ class StrangerWatch {
   void Insert(const std::string& end, Stranger stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Stranger Erase(Strangers::iterator stranger) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Somebody ended it, or will.
-  void Close(Stranger stranger, SteadyTime now);
+  void Close(const std::string& end, Stranger stranger, SteadyTime now);
   void End(Strangers::iterator stranger, const char* why, SteadyTime now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The address that has most, if that is more than a share; else empty.
@@ -152,13 +166,19 @@ class StrangerWatch {
   std::int64_t ForgetGone(SteadyTime now, absl::Duration stood);
   std::int64_t ClosingBytes() const;
   bool IsClosingMuch(const std::string& address) const;
+  // Asks for the calls of those of whom more has come.
+  void CountCalls() ABSL_LOCKS_EXCLUDED(mu_);
   // Those beyond what one may have; then of all bytes; then of all.
   void EndEach(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndForCalls(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndForBytes(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndForRoom(SteadyTime now, bool has_stood) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   ConnectionSockets& sockets_;
-  std::vector<Closing> closing_;  // in the order in which they ended
+  ConnectionCalls& calls_;
+  std::int64_t counter_seen_ = 0;                       // the greatest
+  std::vector<Closing> closing_;                        // in the order in which they ended
+  absl::flat_hash_map<std::string, SteadyTime> rests_;  // addresses, until when
   SteadyTime look_time_ = SteadyTime::InfinitePast();
   mutable absl::Mutex mu_;
   // By their other ends, each of which is in one of them.

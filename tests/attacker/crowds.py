@@ -9,12 +9,14 @@ import time
 
 import h2
 import wire
-from push import begin_calls, push_again, push_calls
+from push import begin_calls, push_again, push_calls, reset_calls
 from stand import Stand
 from table import Answers, attack, patiently
 
 # 256 connections with a hundred calls each take some 300 (docs/security.md); 400 took 477 while nothing bounded them.
 CROWD_GROWTH_MIB_MAX = 600
+# 133 on an idle machine, 506 beside a build; it was 4261 while nothing counted their calls.
+RESETS_GROWTH_MIB_MAX = 1500
 # What the largest message of a call is, and beyond.
 HIDDEN_GROWTH_MIB_MAX = 150
 
@@ -36,6 +38,38 @@ def crowd_of_calls(stand: Stand) -> Answers:
             answers.append(f"{reading}, " + ("bounded" if grown < CROWD_GROWTH_MIB_MAX * stand.memory_scale else f"{grown:.0f} MiB"))
     for connection in held:
         connection.close()
+    stand.await_calm()
+    return answers
+
+
+@attack("nine thousand calls of gRPC that are reset at once, without a token, on each of thirty connections that come again; others are answered meanwhile", "OK, bounded")
+def crowd_of_resets(stand: Stand) -> Answers:
+    before = stand.resident_mib()
+    over = threading.Event()
+    resets = reset_calls(9_000)
+
+    def come_again() -> None:
+        while not over.is_set():
+            try:
+                connection = stand.connect("127.0.6.11")
+                connection.send(resets)
+                connection.socket.close()
+            except OSError:
+                over.wait(0.05)
+
+    strangers = [threading.Thread(target=come_again) for _ in range(30)]
+    for stranger in strangers:
+        stranger.start()
+    answers, grown = [], 0.0
+    until = time.monotonic() + 4
+    while time.monotonic() < until:
+        reading = patiently(stand, "127.0.6.9", stand.reader)
+        grown = max(grown, stand.resident_mib() - before)
+        answers.append(f"{reading}, " + ("bounded" if grown < RESETS_GROWTH_MIB_MAX * stand.memory_scale else f"{grown:.0f} MiB"))
+        over.wait(0.1)
+    over.set()
+    for stranger in strangers:
+        stranger.join()
     stand.await_calm()
     return answers
 

@@ -112,7 +112,7 @@ def h2_headers(stand: Stand) -> Answers:
 
 @attack("streams of HTTP/2 that are opened and reset at once, three thousand", "UNAUTHENTICATED", known="HTTP/2 CVE-2023-44487")
 def rapid_reset(stand: Stand) -> Answers:
-    connection = stand.connect()
+    connection = stand.connect("127.0.2.7")
     try:
         block = h2.call_headers("/stepwell.v1.QueryService/ListTrials", "")
         for at in range(3000):
@@ -120,8 +120,8 @@ def rapid_reset(stand: Stand) -> Answers:
             connection.send(h2.frame(h2.HEADERS, h2.END_HEADERS, number, block) + h2.frame(h2.RST_STREAM, 0, number, struct.pack(">I", 8)))
     except OSError:
         pass  # it was hung up on
-    # Whatever became of that connection.
-    return [patiently(stand, "127.0.0.1", "")]
+    # Whatever became of that connection, and of its address, which rests.
+    return [patiently(stand, "127.0.2.8", "")]
 
 
 @attack("messages of gRPC that begin and do not end, without a token: a hundred on each of twenty connections; others are answered meanwhile", "OK, 200, bounded")

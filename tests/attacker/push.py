@@ -1,6 +1,7 @@
 """Many messages of one connection at once, each as fast as the master's windows allow, none of which ends.
 
     begin_calls(connection, 100, b"A")                                   # a stranger's, each with a message that hardly begins
+    connection.send(reset_calls(9_000))                                 # begun, and reset at once
     push_calls(connection, 100, 7 << 20, over)                          # the same, and so much of each message
     push_again(lambda: stand.connect(source), 100, 7 << 20, over)       # anew wherever the master hangs up
     push(connection, {1: first_bytes, 3: first_bytes}, 7 << 20, over)   # until `over` is set, or the master hangs up
@@ -8,10 +9,11 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections.abc import Callable
 
-from h2 import DATA, END_HEADERS, HEADERS, RST_STREAM, Connection, call_headers, frame, grpc_frame
+from h2 import DATA, END_HEADERS, HEADERS, RST_STREAM, Connection, call_headers, frame, grpc_frame, text
 
 PIECE = b"A" * 16_384
 # Of one stream, before the next has its turn.
@@ -26,6 +28,18 @@ def begin_calls(connection: Connection, count: int, message: bytes) -> None:
     block = call_headers(LIST, "")
     body = grpc_frame(b"", MESSAGE_BYTES) + message
     connection.send(b"".join(frame(HEADERS, END_HEADERS, at, block) + frame(DATA, 0, at, body) for at in range(1, 2 * count, 2)))
+
+
+def reset_calls(count: int) -> bytes:
+    """Each without a token, and reset at once: 28 bytes, for a header is sent once and named by its number from then on."""
+    names = [(":path", LIST), (":authority", "localhost"), ("content-type", "application/grpc"), ("te", "trailers")]
+    # POST, https; then each with its name, to be remembered, and from then on as what was remembered.
+    first = b"\x83\x87" + b"".join(b"\x40" + text(name) + text(value) for name, value in names)
+    again = b"\x83\x87" + bytes(0x80 | (62 + len(names) - 1 - at) for at in range(len(names)))
+    cancel = struct.pack(">I", 8)
+    return b"".join(
+        frame(HEADERS, END_HEADERS, at, first if at == 1 else again) + frame(RST_STREAM, 0, at, cancel) for at in range(1, 2 * count, 2)
+    )
 
 
 def push_calls(connection: Connection, count: int, byte_count: int, over: threading.Event) -> None:

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 
 #include "server/peer_address.h"
@@ -77,7 +78,10 @@ TEST_F(ConnectionSocketTest, TheKernelCountsWhatCame) {
 
   kernel.Shut(socket);
   std::string answer(1, ' ');
-  EXPECT_EQ(recv(client, answer.data(), 1, 0), 0) << "the other end hears of it";
+  EXPECT_EQ(recv(client, answer.data(), 1, 0), -1) << "the other end hears of it";
+  EXPECT_EQ(errno, ECONNRESET);
+  EXPECT_TRUE(kernel.StateOf(socket)->is_over);
+  EXPECT_EQ(recv(server, answer.data(), 1, MSG_DONTWAIT), -1) << "and what came is dropped";
   close(server);
   EXPECT_TRUE(socket.IsGone());
   EXPECT_EQ(kernel.StateOf(socket), std::nullopt);

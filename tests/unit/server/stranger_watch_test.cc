@@ -5,77 +5,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
+
+#include "tests/unit/server/stranger_watch_fixture.h"
 
 namespace stepwell {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-class FakeSockets final : public ConnectionSockets {
- public:
-  std::optional<State> StateOf(const ConnectionSocket& socket) override {
-    ++asked;
-    const auto found = bytes.find(socket.fd);
-    if (found == bytes.end()) return std::nullopt;
-    return State{found->second, over.count(socket.fd) != 0};
-  }
-  void Shut(const ConnectionSocket& socket) override {
-    shut.insert(socket.fd);
-    over.insert(socket.fd);
-    if (!closes_late) bytes.erase(socket.fd);
-  }
-
-  std::map<int, std::int64_t> bytes;  // of those that are not gone
-  std::set<int> over;
-  std::set<int> shut;
-  bool closes_late = false;
-  int asked = 0;
-};
-
-class StrangerWatchTest : public ::testing::Test {
- protected:
-  static std::string EndOf(int fd) { return "10.0.0.7:" + std::to_string(fd); }
-  static std::string AddressOf(int fd) { return "10.2.0." + std::to_string(fd); }
-
-  void Connect(int fd, std::int64_t bytes = 0, const std::string& address = "10.0.0.7") {
-    sockets_.bytes[fd] = bytes;
-    sockets_.over.erase(fd);
-    EXPECT_STREQ(watch_.Add(EndOf(fd), address, {fd, 1}, now_), nullptr);
-  }
-  Caller Show(int fd) {
-    auto caller = std::make_shared<TokenHolder>();
-    watch_.Know("ipv4:" + EndOf(fd), caller);
-    return caller;
-  }
-  std::vector<int> Look() {
-    std::vector<int> ended;
-    const StrangerWatch::Looked looked = watch_.Look(now_);
-    freed_bytes_ += looked.freed_bytes;
-    for (const auto& each : looked.ended) ended.push_back(each.socket.fd);
-    for (const int fd : ended) EXPECT_EQ(sockets_.shut.count(fd), 1u) << "told, not done";
-    return ended;
-  }
-
-  // Without a standstill.
-  void Pass(absl::Duration time) {
-    for (const SteadyTime until = now_ + time; now_ < until;) {
-      now_ = std::min(until, now_ + absl::Milliseconds(500));
-      EXPECT_THAT(Look(), IsEmpty());
-    }
-  }
-
-  FakeSockets sockets_;
-  StrangerWatch watch_{sockets_};
-  SteadyTime now_ = SteadyTime::Now();
-  std::int64_t freed_bytes_ = 0;
-};
 
 TEST_F(StrangerWatchTest, WhoSendsMoreThanAMessageWithoutATokenEnds) {
   Connect(1);
@@ -289,7 +229,11 @@ TEST_F(StrangerWatchTest, OfTwoWithTheSameOtherEndTheSecondIsNotTaken) {
     if (is_known) Show(1);
     sockets_.bytes[2] = 0;
     EXPECT_STREQ(watch_.Add(EndOf(1), "10.0.0.7", {2, 2}, now_),
-                 "another one of the same port lives");
+                 "another one of the same port is there");
+    sockets_.over.insert(1);
+    EXPECT_STREQ(watch_.Add(EndOf(1), "10.0.0.7", {2, 2}, now_),
+                 "another one of the same port is there")
+        << "over, and gRPC has it still";
     // Gone, which no look has seen.
     sockets_.bytes.erase(1);
     EXPECT_STREQ(watch_.Add(EndOf(1), "10.0.0.7", {2, 2}, now_), nullptr) << is_known;
@@ -324,114 +268,6 @@ TEST_F(StrangerWatchTest, WhatTheyHeldIsTold) {
   now_ += absl::Hours(1);
   Look();
   EXPECT_EQ(freed_bytes_, before) << "who is known is no stranger";
-}
-
-// What gRPC has not yet taken apart is there still: else whoever comes anew fast enough makes it more and more.
-TEST_F(StrangerWatchTest, WhatIsClosingCountsUntilItIsGone) {
-  sockets_.closes_late = true;
-  for (int fd = 1; fd <= 8; ++fd) {
-    Connect(fd, 0, AddressOf(fd));
-    // Half of them hang up by themselves, right behind what they send.
-    if (fd % 2 == 0) sockets_.over.insert(fd);
-    sockets_.bytes[fd] = StrangerWatch::kBytesMax + 1;
-    const std::vector<int> ended = Look();
-    EXPECT_EQ(ended.size(), fd % 2 == 0 ? 0u : 1u);
-    EXPECT_EQ(watch_.HasRoom(), fd < 8) << fd;
-  }
-  EXPECT_EQ(watch_.NextLook(), StrangerWatch::kLookEach);
-  Pass(StrangerWatch::kClosingTimeMax - absl::Milliseconds(1));
-  EXPECT_FALSE(watch_.HasRoom());
-  EXPECT_EQ(freed_bytes_, 0);
-  sockets_.bytes.erase(2);
-  EXPECT_FALSE(watch_.HasRoom()) << "a look finds it";
-  Look();
-  EXPECT_TRUE(watch_.HasRoom());
-  const std::int64_t freed_bytes = freed_bytes_;
-  EXPECT_GE(freed_bytes, StrangerWatch::kBytesMax);
-  Pass(absl::Milliseconds(1));
-  EXPECT_EQ(watch_.NextLook(), absl::InfiniteDuration()) << "none holds a place for ever";
-  EXPECT_EQ(freed_bytes_, freed_bytes) << "which are not free by that";
-}
-
-TEST_F(StrangerWatchTest, WhereMuchOfAnAddressIsClosingItIsRefused) {
-  sockets_.closes_late = true;
-  // As many; then as much; each beside another address.
-  for (int fd = 1; fd <= static_cast<int>(StrangerWatch::kClosingShare); ++fd) {
-    Connect(fd, StrangerWatch::kFewBytes);
-    sockets_.over.insert(fd);
-    Look();
-  }
-  Connect(101, StrangerWatch::kBytesMax + 1, "10.0.0.8");
-  EXPECT_THAT(Look(), ElementsAre(101));
-  for (const std::string address : {"10.0.0.7", "10.0.0.8"}) {
-    EXPECT_STREQ(watch_.Add(EndOf(200), address, {200, 1}, now_),
-                 "much of this address is not yet ended");
-  }
-  EXPECT_TRUE(watch_.HasRoom());
-  Connect(201, 0, "10.0.0.9");
-  sockets_.bytes.erase(1);
-  sockets_.bytes.erase(101);
-  Look();
-  Connect(202, 0, "10.0.0.7");
-  Connect(203, 0, "10.0.0.8");
-}
-
-TEST_F(StrangerWatchTest, WhereManyAreClosingNewcomersWait) {
-  sockets_.closes_late = true;
-  const int closing_max = static_cast<int>(StrangerWatch::kClosingMax);
-  for (int fd = 1; fd <= closing_max; ++fd) {
-    EXPECT_TRUE(watch_.HasRoom());
-    Connect(fd, 0, AddressOf(fd));
-    sockets_.over.insert(fd);
-    // Half of them are followed by another one of the same other end before a look has seen it.
-    if (fd % 2 == 0) {
-      sockets_.bytes[1'000 + fd] = 0;
-      EXPECT_STREQ(watch_.Add(EndOf(fd), AddressOf(fd), {1'000 + fd, 1}, now_), nullptr);
-      sockets_.bytes.erase(1'000 + fd);
-    }
-    EXPECT_THAT(Look(), IsEmpty());
-  }
-  EXPECT_FALSE(watch_.HasRoom());
-  sockets_.bytes.erase(closing_max / 2);
-  Look();
-  EXPECT_TRUE(watch_.HasRoom());
-}
-
-// Those who are there already make it no more either.
-TEST_F(StrangerWatchTest, WhereMuchIsClosingStrangersMayHaveLess) {
-  sockets_.closes_late = true;
-  for (int fd = 1; fd <= 7; ++fd) Connect(fd, 1 << 20, AddressOf(fd));
-  Connect(8, StrangerWatch::kFewBytes, AddressOf(8));
-  Look();
-  int ended_count = 0;
-  for (int fd = 11; fd <= 19; ++fd) {
-    Connect(fd, StrangerWatch::kBytesMax + StrangerWatch::kFewBytes, AddressOf(fd));
-    Look();
-    // What is beyond 32 MiB is taken from what all may have; a look ends no more than that.
-    ended_count = 0;
-    for (int at = 1; at <= 7; ++at) ended_count += static_cast<int>(sockets_.shut.count(at));
-    if (fd == 14) {
-      EXPECT_EQ(ended_count, 0);
-    }
-  }
-  Look();
-  EXPECT_EQ(sockets_.shut.count(8), 0u);
-  for (int fd = 1; fd <= 7; ++fd) EXPECT_EQ(sockets_.shut.count(fd), 1u) << fd;
-  sockets_.bytes[8] += 1;
-  EXPECT_THAT(Look(), ElementsAre(8));
-}
-
-// gRPC stood still as well.
-TEST_F(StrangerWatchTest, AStandstillIsNoMinuteForWhatIsClosing) {
-  sockets_.closes_late = true;
-  Connect(1);
-  sockets_.over.insert(1);
-  Look();
-  now_ += absl::Hours(1);
-  Look();
-  EXPECT_EQ(watch_.NextLook(), StrangerWatch::kLookEach);
-  Pass(StrangerWatch::kClosingTimeMax);
-  EXPECT_EQ(watch_.NextLook(), absl::InfiniteDuration());
 }
 
 TEST_F(StrangerWatchTest, CallsFromElsewhereAreNobodys) {
