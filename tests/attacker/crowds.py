@@ -42,7 +42,7 @@ def crowd_of_calls(stand: Stand) -> Answers:
     return answers
 
 
-@attack("nine thousand calls of gRPC that are reset at once, without a token, on each of thirty connections that come again; others are answered meanwhile", "OK, bounded")
+@attack("nine thousand calls of gRPC that are reset at once, without a token, on each of thirty connections that come again; others are answered meanwhile", "OK, bounded", "HTTP/2 CVE-2023-44487")
 def crowd_of_resets(stand: Stand) -> Answers:
     before = stand.resident_mib()
     over = threading.Event()
