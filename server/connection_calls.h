@@ -17,7 +17,7 @@ struct CallCounter {
   std::int64_t id = 0;
 };
 
-// gRPC's own counters (channelz), or what a test has for them. Thread-compatible.
+// gRPC's own counters (ChannelzCalls), or what a test has for them. Thread-compatible.
 class ConnectionCalls {
  public:
   virtual ~ConnectionCalls() = default;
@@ -25,17 +25,6 @@ class ConnectionCalls {
   virtual std::vector<CallCounter> Since(std::int64_t id) = 0;
   // Nothing where it is gone.
   virtual std::optional<std::int64_t> Begun(std::int64_t id) = 0;
-};
-
-// Of the server of this process that was started last before Begin, nothing before that. Some 20 microseconds for each answer.
-class ChannelzCalls final : public ConnectionCalls {
- public:
-  void Begin();
-  std::vector<CallCounter> Since(std::int64_t id) override;
-  std::optional<std::int64_t> Begun(std::int64_t id) override;
-
- private:
-  std::int64_t server_ = 0;
 };
 
 }  // namespace stepwell

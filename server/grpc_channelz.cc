@@ -1,4 +1,4 @@
-#include "server/connection_calls.h"
+#include "server/grpc_channelz.h"
 
 #include <grpc/grpc.h>
 #include <grpc/support/alloc.h>

@@ -1,5 +1,5 @@
 // gRPC's own counters, of a server with a client.
-#include "server/connection_calls.h"
+#include "server/grpc_channelz.h"
 
 #include <gmock/gmock.h>
 #include <grpcpp/generic/async_generic_service.h>
@@ -21,7 +21,7 @@
 namespace stepwell {
 namespace {
 
-class ConnectionCallsTest : public ::testing::Test {
+class GrpcChannelzTest : public ::testing::Test {
  protected:
   void SetUp() override {
     grpc::ServerBuilder builder;
@@ -61,7 +61,7 @@ class ConnectionCallsTest : public ::testing::Test {
   ChannelzCalls calls_;
 };
 
-TEST_F(ConnectionCallsTest, EachConnectionHasItsOwnUntilItIsGone) {
+TEST_F(GrpcChannelzTest, EachConnectionHasItsOwnUntilItIsGone) {
   EXPECT_THAT(calls_.Since(0), ::testing::IsEmpty());
   auto first = Connect();
   for (int i = 0; i < 3; ++i) Call(first);
@@ -83,7 +83,7 @@ TEST_F(ConnectionCallsTest, EachConnectionHasItsOwnUntilItIsGone) {
 }
 
 // More than channelz puts into one answer.
-TEST_F(ConnectionCallsTest, ManyComeInPages) {
+TEST_F(GrpcChannelzTest, ManyComeInPages) {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
   for (int i = 0; i < 120; ++i) {
     channels.push_back(Connect());
@@ -94,7 +94,7 @@ TEST_F(ConnectionCallsTest, ManyComeInPages) {
   EXPECT_EQ(ends.size(), channels.size());
 }
 
-TEST(ChannelzCallsTest, BeforeThereIsAServerThereIsNothing) {
+TEST(GrpcChannelzStartTest, BeforeThereIsAServerThereIsNothing) {
   ChannelzCalls calls;
   EXPECT_THAT(calls.Since(0), ::testing::IsEmpty());
   EXPECT_EQ(calls.Begun(1'000'000'000), std::nullopt);
