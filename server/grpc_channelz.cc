@@ -45,16 +45,18 @@ bool IsLast(const nlohmann::json& page) { return page.value("end", false); }
 
 }  // namespace
 
-void ChannelzCalls::Begin() {
-  for (std::int64_t from = 0;;) {
+bool ChannelzCalls::Begin() {
+  std::int64_t from = 0;
+  while (true) {
     const nlohmann::json page = Parsed(grpc_channelz_get_servers(from));
-    if (!page.is_object()) return;
+    if (!page.is_object()) break;
     for (const nlohmann::json& each : At(page, "server")) {
       server_ = std::max(server_, NumberAt(At(each, "ref"), "serverId"));
     }
-    if (IsLast(page) || from == server_ + 1) return;
+    if (IsLast(page) || from == server_ + 1) break;
     from = server_ + 1;
   }
+  return server_ != 0;
 }
 
 std::vector<CallCounter> ChannelzCalls::Since(std::int64_t id) {

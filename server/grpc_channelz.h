@@ -14,7 +14,8 @@ namespace stepwell {
 // Of the server of this process that was started last before Begin, nothing before that. Some 20 microseconds for each answer.
 class ChannelzCalls final : public ConnectionCalls {
  public:
-  void Begin();
+  // False: there is none.
+  bool Begin();
   std::vector<CallCounter> Since(std::int64_t id) override;
   std::optional<std::int64_t> Begun(std::int64_t id) override;
 

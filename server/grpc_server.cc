@@ -119,7 +119,7 @@ absl::Status GrpcServer::Start(const AccessControl* access) {
     const absl::MutexLock lock(&mu_);
     server_ = builder.BuildAndStart();
     if (server_ == nullptr) return absl::InternalError("gRPC did not start");
-    calls_.Begin();
+    if (!calls_.Begin()) return absl::InternalError("gRPC counts no calls");
   }
   SetServing(false);
   wake_fd_ = eventfd(0, EFD_CLOEXEC);

@@ -120,21 +120,23 @@ StrangerWatch::Looked StrangerWatch::Look(SteadyTime now) {
   const std::int64_t freed_bytes = ForgetGone(now, has_stood ? stood : absl::ZeroDuration());
   Looked looked;
   std::size_t shut = 0;
-  const std::size_t closing_before = closing_.size();
+  std::vector<ConnectionSocket> over;
   {
     const absl::MutexLock lock(&mu_);
     shut = looked_.ended.size();  // by Add
     for (const Seen& each : seen) Take(each, now);
+    for (const auto& [end, stranger] : strangers_) {
+      if (stranger.is_over) over.push_back(stranger.socket);
+    }
   }
   // What they sent last is not to be read.
-  for (std::size_t at = closing_before; at < closing_.size(); ++at) {
-    sockets_.Shut(closing_[at].socket);
-  }
+  for (const ConnectionSocket& each : over) sockets_.Shut(each);
   CountCalls();
   {
     const absl::MutexLock lock(&mu_);
-    EndEach(now);
     EndForCalls(now);
+    CloseOver(now);
+    EndEach(now);
     EndForBytes(now);
     EndForRoom(now, has_stood);
     looked = std::exchange(looked_, {});
@@ -174,7 +176,7 @@ void StrangerWatch::Take(const Seen& seen, SteadyTime now) {
       return;
     }
     stranger.bytes = seen.state->bytes_received - stranger.bytes_first;
-    if (seen.state->is_over) Close(seen.end, Erase(found), now);
+    stranger.is_over = seen.state->is_over;
     return;
   }
   const auto found = known_.find(seen.end);
@@ -188,8 +190,6 @@ void StrangerWatch::Take(const Seen& seen, SteadyTime now) {
   if (is_over) return;
   stranger.bytes_first = seen.state->bytes_received;
   stranger.calls_first = -1;
-  // It was listed long ago, if ever.
-  if (stranger.counter == 0) counter_seen_ = 0;
   Insert(seen.end, std::move(stranger));
 }
 
@@ -258,17 +258,31 @@ void StrangerWatch::EndEach(SteadyTime now) {
 
 void StrangerWatch::EndForCalls(SteadyTime now) {
   absl::erase_if(rests_, [&](const auto& each) { return now >= each.second; });
-  std::set<std::string> addresses;
+  std::map<std::string, int> count_of_address;
+  std::set<std::string> floods;
   for (const auto& [end, stranger] : strangers_) {
-    if (stranger.calls > kCallsMax) addresses.insert(stranger.address);
+    if (stranger.calls <= kCallsMax) continue;
+    if (++count_of_address[stranger.address] >= kCallsCrowd || stranger.calls > kCallsFlood) {
+      floods.insert(stranger.address);
+    }
   }
-  if (addresses.empty()) return;
-  for (const std::string& each : addresses) rests_[each] = now + kCallsRest;
+  for (const std::string& each : floods) rests_[each] = now + kCallsRest;
   for (auto at = strangers_.begin(); at != strangers_.end();) {
     const auto stranger = at++;
-    if (addresses.contains(stranger->second.address)) {
+    const Stranger& each = stranger->second;
+    const bool is_of_flood = each.bytes >= kCallsEachBytes && floods.contains(each.address);
+    if (!each.is_over && (each.calls > kCallsMax || is_of_flood)) {
       End(stranger, "no token was shown in so many calls", now);
     }
+  }
+}
+
+void StrangerWatch::CloseOver(SteadyTime now) {
+  for (auto at = strangers_.begin(); at != strangers_.end();) {
+    const auto stranger = at++;
+    if (!stranger->second.is_over) continue;
+    const std::string end = stranger->first;
+    Close(end, Erase(stranger), now);
   }
 }
 

@@ -9,8 +9,8 @@
 // of them at a time. Of whom there are many, or much, goes first: a flood of one address ends itself. Where there is no
 // room and nobody has more than a share of it newcomers wait in the kernel's backlog, as after a restart, when thousands
 // come at once. Calls that are reset at once cost memory until gRPC's threads have seen them, whatever there may be of them at
-// a time: so there are `kCallsMax` of one before somebody is known there, by gRPC's own count. Who begins more ends with all
-// strangers of its address, which then rests.
+// a time: so there are `kCallsMax` of one before somebody is known there, by gRPC's own count. Where it is a flood its address
+// rests.
 //
 // A connection that is over is not yet gone: gRPC frees its calls one by one and closes its descriptor after the last of them.
 // Until then it is *closing*, and what it holds counts: newcomers of an address that has much of that are refused, where all have
@@ -63,6 +63,9 @@ class StrangerWatch {
   // As many as there may be at a time, and some. They are counted where so much came, and again with each so much more.
   static constexpr std::int64_t kCallsMax = 128;
   static constexpr std::int64_t kCallsEachBytes = 4 << 10;
+  // Of one, or so many with more than kCallsMax at a look: then the address' others that sent so much end, too, and it rests.
+  static constexpr std::int64_t kCallsFlood = 1024;
+  static constexpr int kCallsCrowd = 4;
   static constexpr absl::Duration kCallsRest = absl::Seconds(10);
   // A hundred calls of one, each with 2 KiB of a message, take 1.2 MiB.
   static constexpr std::size_t kCountMax = 256;
@@ -118,7 +121,8 @@ class StrangerWatch {
   struct Stranger {
     ConnectionSocket socket;
     std::string address;
-    SteadyTime since;              // that nobody is known
+    SteadyTime since;  // that nobody is known
+    bool is_over = false;
     std::int64_t bytes_first = 0;  // what had come by then
     std::int64_t bytes = 0;        // what has come since
     std::int64_t counter = 0;      // of its calls; 0: not known
@@ -170,6 +174,7 @@ class StrangerWatch {
   void CountCalls() ABSL_LOCKS_EXCLUDED(mu_);
   // Those beyond what one may have; then of all bytes; then of all.
   void EndEach(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CloseOver(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndForCalls(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndForBytes(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndForRoom(SteadyTime now, bool has_stood) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

@@ -71,7 +71,7 @@ def crowd_of_resets(stand: Stand) -> Answers:
     for stranger in strangers:
         stranger.join()
     stand.await_calm()
-    return answers
+    return answers if "in so many calls" in stand.log() else ["nobody counted them"]
 
 
 @attack("a hundred and twenty connections of one address without a token that send half a megabyte each; who has a token sends four at once meanwhile, on a new connection", "OK")

@@ -29,7 +29,7 @@ class GrpcChannelzTest : public ::testing::Test {
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
-    calls_.Begin();
+    ASSERT_TRUE(calls_.Begin());
   }
 
   std::shared_ptr<grpc::Channel> Connect() const {

@@ -104,28 +104,59 @@ TEST_F(StrangerWatchTest, WhoBeginsTooManyCallsWithoutATokenEnds) {
   EXPECT_EQ(calls_.listed, 1) << "their counters are known";
 }
 
-// It is the same crowd, which would come again.
-TEST_F(StrangerWatchTest, WhoseAddressBeganTooManyCallsEndsAndRests) {
-  Connect(1, StrangerWatch::kCallsEachBytes);
-  Connect(2);
-  Connect(3);
-  Connect(4, 0, "10.0.0.8");
-  const Caller known = Show(3);
-  calls_.ends[11] = EndOf(1);
-  calls_.begun[11] = StrangerWatch::kCallsMax + 1;
-  EXPECT_THAT(Look(), ::testing::UnorderedElementsAre(1, 2));
-  sockets_.bytes[5] = 0;
-  const auto add = [&] { return watch_.Add(EndOf(5), "10.0.0.7", {5, 1}, now_); };
-  EXPECT_STREQ(add(), "too many calls without a token came of this address");
-  Connect(6, 0, "10.0.0.9");
-  Show(4);
-  Show(6);
-  Pass(StrangerWatch::kCallsRest - absl::Milliseconds(1));
-  EXPECT_STREQ(add(), "too many calls without a token came of this address");
-  EXPECT_EQ(watch_.NextLook(), StrangerWatch::kLookEach);
-  Pass(absl::Milliseconds(1));
-  EXPECT_EQ(watch_.NextLook(), StrangerWatch::kRestEach) << "nothing is kept of it";
-  EXPECT_STREQ(add(), nullptr);
+// It is one crowd, which would come again.
+TEST_F(StrangerWatchTest, WhoseAddressFloodsWithCallsEndsAndRests) {
+  for (const bool is_over : {false, true}) {
+    for (int fd = 1; fd <= 3; ++fd) Connect(fd, StrangerWatch::kCallsEachBytes);
+    Connect(4, StrangerWatch::kCallsEachBytes - 1);
+    Connect(5, StrangerWatch::kCallsEachBytes, "10.0.0.8");
+    Show(3);
+    calls_.ends[11] = EndOf(1);
+    calls_.begun[11] = StrangerWatch::kCallsFlood + 1;
+    // Who hangs up by himself is counted all the same.
+    if (is_over) sockets_.over.insert(1);
+    EXPECT_THAT(Look(),
+                ::testing::UnorderedElementsAreArray(is_over ? std::vector{2} : std::vector{1, 2}));
+    sockets_.bytes[6] = 0;
+    const auto add = [&] { return watch_.Add(EndOf(6), "10.0.0.7", {6, 1}, now_); };
+    EXPECT_STREQ(add(), "too many calls without a token came of this address");
+    Connect(7, 0, "10.0.0.9");
+    for (const int fd : {4, 5, 7}) Show(fd);
+    Pass(StrangerWatch::kCallsRest - absl::Milliseconds(1));
+    EXPECT_STREQ(add(), "too many calls without a token came of this address");
+    EXPECT_EQ(watch_.NextLook(), StrangerWatch::kLookEach);
+    Pass(absl::Milliseconds(1));
+    EXPECT_EQ(watch_.NextLook(), StrangerWatch::kRestEach) << "nothing is kept of it";
+    EXPECT_STREQ(add(), nullptr);
+    sockets_.bytes.clear();
+    now_ += absl::Seconds(10);
+    Look();
+    Look();
+  }
+}
+
+// One client that goes on with an ended token keeps nobody out; a crowd of them is one.
+TEST_F(StrangerWatchTest, AnAddressRestsForACrowdAlone) {
+  for (int fd = 1; fd <= StrangerWatch::kCallsCrowd; ++fd) {
+    Connect(fd, StrangerWatch::kCallsEachBytes);
+    calls_.ends[10 + fd] = EndOf(fd);
+    calls_.begun[10 + fd] = StrangerWatch::kCallsFlood;
+  }
+  const auto last = 10 + StrangerWatch::kCallsCrowd;
+  calls_.begun[last] = StrangerWatch::kCallsMax;
+  EXPECT_EQ(Look().size(), static_cast<std::size_t>(StrangerWatch::kCallsCrowd - 1));
+  Look();
+  Connect(100);
+  for (int fd = 1; fd < StrangerWatch::kCallsCrowd; ++fd) {
+    Connect(fd, StrangerWatch::kCallsEachBytes);
+    calls_.begun[10 + fd] = StrangerWatch::kCallsMax + 1;
+  }
+  calls_.begun[last] += 1;
+  sockets_.bytes[StrangerWatch::kCallsCrowd] += StrangerWatch::kCallsEachBytes;
+  EXPECT_EQ(Look().size(), static_cast<std::size_t>(StrangerWatch::kCallsCrowd));
+  sockets_.bytes[101] = 0;
+  EXPECT_STREQ(watch_.Add(EndOf(101), "10.0.0.7", {101, 1}, now_),
+               "too many calls without a token came of this address");
 }
 
 // A thousand calls may wait to be read.
