@@ -46,6 +46,8 @@ def crowd_of_calls(stand: Stand) -> Answers:
 def crowd_of_resets(stand: Stand) -> Answers:
     before = stand.resident_mib()
     over = threading.Event()
+    # What a sanitizer's gRPC has not yet taken apart has its threads for minutes: fewer come there.
+    crowd = 30 if stand.memory_scale == 1 else 3
     resets = reset_calls(9_000)
 
     def come_again() -> None:
@@ -57,7 +59,7 @@ def crowd_of_resets(stand: Stand) -> Answers:
             except OSError:
                 over.wait(0.05)
 
-    strangers = [threading.Thread(target=come_again) for _ in range(30)]
+    strangers = [threading.Thread(target=come_again) for _ in range(crowd)]
     for stranger in strangers:
         stranger.start()
     answers, grown = [], 0.0
@@ -71,7 +73,9 @@ def crowd_of_resets(stand: Stand) -> Answers:
     for stranger in strangers:
         stranger.join()
     stand.await_calm()
-    return answers if "in so many calls" in stand.log() else ["nobody counted them"]
+    # Some were hung up on, of others newcomers were refused.
+    log = stand.log()
+    return answers if "in so many calls" in log or "too many calls without" in log else ["nobody counted them"]
 
 
 @attack("a hundred and twenty connections of one address without a token that send half a megabyte each; who has a token sends four at once meanwhile, on a new connection", "OK")

@@ -53,7 +53,7 @@ def code(status: int) -> str:
 def patiently(stand: Stand, source: str, token: str, method: str = "QueryService/ListTrials", message: bytes = b"") -> str:
     """What a call is answered, each on a connection of its own. Behind a flood the threads of gRPC may be taken for a moment
     (docs/security.md): then it comes again."""
-    until = time.monotonic() + 15
+    until = time.monotonic() + 15 * stand.memory_scale
     while True:
         said = code(stand.connect(source).call(f"/stepwell.v1.{method}", [message], token)[0])
         if said != "RESOURCE_EXHAUSTED" or time.monotonic() > until:
