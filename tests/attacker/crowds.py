@@ -46,8 +46,6 @@ def crowd_of_calls(stand: Stand) -> Answers:
 def crowd_of_resets(stand: Stand) -> Answers:
     before = stand.resident_mib()
     over = threading.Event()
-    # What a sanitizer's gRPC has not yet taken apart has its threads for minutes: fewer come there.
-    crowd = 30 if stand.memory_scale == 1 else 3
     resets = reset_calls(9_000)
 
     def come_again() -> None:
@@ -59,7 +57,7 @@ def crowd_of_resets(stand: Stand) -> Answers:
             except OSError:
                 over.wait(0.05)
 
-    strangers = [threading.Thread(target=come_again) for _ in range(crowd)]
+    strangers = [threading.Thread(target=come_again) for _ in range(stand.crowd(30))]
     for stranger in strangers:
         stranger.start()
     answers, grown = [], 0.0
@@ -101,11 +99,13 @@ def twins(stand: Stand) -> Answers:
     before = stand.resident_mib()
     over = threading.Event()
     pushing, answers = [], []
-    for _ in range(4):
-        first = connect_from(stand, "127.0.0.1", 0)
+    for at in range(4):
+        # Each of another address: one with much that is ended and not yet freed is refused at once.
+        source = f"127.0.6.{20 + at}"
+        first = connect_from(stand, source, "127.0.0.1", 0)
         port = first.socket.getsockname()[1]
         try:
-            connect_from(stand, "127.0.0.2", port).read_frame()
+            connect_from(stand, source, "127.0.0.2", port).read_frame()
             answers.append("taken")
         except OSError:
             answers.append("not taken")
@@ -122,11 +122,11 @@ def twins(stand: Stand) -> Answers:
     return [f"{each}, " + ("bounded" if grown < HIDDEN_GROWTH_MIB_MAX * stand.memory_scale else f"{grown:.0f} MiB") for each in answers]
 
 
-def connect_from(stand: Stand, to: str, port: int) -> h2.Connection:
+def connect_from(stand: Stand, source: str, to: str, port: int) -> h2.Connection:
     plain = socket.socket()
     plain.settimeout(10)
     plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    plain.bind(("127.0.6.5", port))
+    plain.bind((source, port))
     plain.connect((to, stand.grpc[1]))
     return h2.Connection.over(plain, stand.tls_h2, "127.0.0.1")
 

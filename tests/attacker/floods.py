@@ -138,7 +138,7 @@ def endless_messages(stand: Stand) -> Answers:
     before = stand.resident_mib()
     over = threading.Event()
     # As fast as the master's windows allow.
-    connects = [functools.partial(stand.connect, f"127.0.3.{1 + at % 4}") for at in range(20)]
+    connects = [functools.partial(stand.connect, f"127.0.3.{1 + at % 4}") for at in range(stand.crowd(20))]
     strangers = [threading.Thread(target=push_again, args=(connect, 100, 7 << 20, over)) for connect in connects]
     for stranger in strangers:
         stranger.start()

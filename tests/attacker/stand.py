@@ -30,12 +30,16 @@ VICTIM_WRITER = bytes(range(16))
 class Stand:
     def __init__(self, program: str) -> None:
         self.program = program
-        # Of what gRPC allocates by the thousand a sanitizer keeps some three times as much again.
-        self.memory_scale = 4 if b"__asan_init" in pathlib.Path(program).read_bytes() else 1
+        # Of what gRPC allocates by the thousand a sanitizer keeps several times as much again.
+        self.memory_scale = 8 if b"__asan_init" in pathlib.Path(program).read_bytes() else 1
         self.planted = ""  # a secret among what was recorded, once there is one
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="stepwell-attacker-"))
         self.scratch.chmod(0o755)  # PostgreSQL's own user passes through it
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("STEPWELL_")}
+
+    def crowd(self, count: int) -> int:
+        """Of connections: a sanitizer's gRPC takes minutes for what many of them leave, and then looks for errors alone."""
+        return count if self.memory_scale == 1 else max(3, count // 6)
 
     def __enter__(self) -> Stand:
         try:
