@@ -1,6 +1,6 @@
 // How a trace is handed to the viewer's window: by a clock and windows of the test's own.
 import assert from "node:assert/strict";
-import { afterEach, beforeEach, mock, test } from "node:test";
+import { afterEach, beforeEach, test } from "node:test";
 import { handOver, openViewer, type Handing } from "../src/viewer";
 
 const address = "https://viewer.example/some/page";
@@ -28,8 +28,46 @@ class FakeWindow {
   }
 }
 
+/** Of intervals and of the time: that of Node 18 mocks no dates. */
+class FakeClock {
+  private now = 0;
+  private last = 0;
+  private readonly intervals = new Map<number, { readonly every: number; at: number; readonly run: () => void }>();
+  private readonly real = { setInterval: globalThis.setInterval, clearInterval: globalThis.clearInterval, now: Date.now };
+
+  install(): void {
+    Object.assign(globalThis, {
+      setInterval: (run: () => void, every: number) => {
+        this.intervals.set(++this.last, { every, at: this.now + every, run });
+        return this.last;
+      },
+      clearInterval: (id: number) => this.intervals.delete(id),
+    });
+    Date.now = () => this.now;
+  }
+
+  remove(): void {
+    Object.assign(globalThis, { setInterval: this.real.setInterval, clearInterval: this.real.clearInterval });
+    Date.now = this.real.now;
+  }
+
+  tick(time: number): void {
+    for (const until = this.now + time; this.now < until;) {
+      this.now = Math.min(until, ...[...this.intervals.values()].map(({ at }) => at));
+      for (const one of [...this.intervals.values()]) {
+        if (one.at > this.now) continue;
+        one.at += one.every;
+        one.run();
+      }
+    }
+  }
+}
+
+let clock = new FakeClock();
+
 beforeEach(() => {
-  mock.timers.enable({ apis: ["setInterval", "Date"] });
+  clock = new FakeClock();
+  clock.install();
   listeners.clear();
   Object.assign(globalThis, {
     addEventListener: (_type: string, heard: Heard) => listeners.add(heard),
@@ -37,7 +75,7 @@ beforeEach(() => {
   });
 });
 
-afterEach(() => mock.timers.reset());
+afterEach(() => clock.remove());
 
 interface Hand {
   readonly viewer: FakeWindow;
@@ -61,7 +99,7 @@ function say(event: Parameters<Heard>[0]): void {
 
 test("who answers from the viewer's window and origin is handed the trace, once and nobody else", async () => {
   const { viewer, buffer, ended } = hand();
-  mock.timers.tick(300);
+  clock.tick(300);
   assert.equal(viewer.pings(), 3);
   const others = [
     { source: viewer, origin: "https://elsewhere.example", data: "PONG" }, { source: viewer, origin: "http://viewer.example", data: "PONG" },
@@ -77,16 +115,16 @@ test("who answers from the viewer's window and origin is handed the trace, once 
   assert.deepEqual(viewer.handed(), [{ message: { perfetto: { buffer, title: "a trace" } }, to: origin, moved: [buffer] }]);
   assert.equal(listeners.size, 0);
   const pings = viewer.pings();
-  mock.timers.tick(1000);
+  clock.tick(1000);
   assert.equal(viewer.pings(), pings);
 });
 
 test("a viewer that does not answer is waited for a minute", async () => {
   const { viewer, ended } = hand();
-  mock.timers.tick(59_900);
+  clock.tick(59_900);
   assert.equal(await ended(), null);
   assert.equal(viewer.pings(), 599);
-  mock.timers.tick(200);
+  clock.tick(200);
   assert.equal(await ended(), "silent");
   assert.equal(listeners.size, 0);
   // Later it may say what it wants.
@@ -96,13 +134,13 @@ test("a viewer that does not answer is waited for a minute", async () => {
 
 test("a window that is closed gets nothing more, nor does one that nobody waits for", async () => {
   const closed = hand();
-  mock.timers.tick(100);
+  clock.tick(100);
   closed.viewer.closed = true;
-  mock.timers.tick(100);
+  clock.tick(100);
   assert.equal(await closed.ended(), "closed");
   const left = hand();
   left.gone.abort();
-  mock.timers.tick(100);
+  clock.tick(100);
   assert.equal(await left.ended(), "given up");
   for (const { viewer } of [closed, left]) assert.deepEqual(viewer.handed(), []);
   assert.equal(listeners.size, 0);
