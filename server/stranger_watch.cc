@@ -194,54 +194,49 @@ void StrangerWatch::Take(const Seen& seen, SteadyTime now) {
 }
 
 void StrangerWatch::CountCalls() {
-  struct Counted {
-    std::string end;
-    std::int64_t counter;
-    std::optional<std::int64_t> calls = std::nullopt;
-  };
-  std::vector<Counted> counted;
+  std::vector<std::string> ends;
   bool is_new = false;
-  const auto wants = [](const Stranger& each) {
-    return each.calls_first < 0 || each.bytes - each.bytes_counted >= kCallsEachBytes;
-  };
   {
     const absl::MutexLock lock(&mu_);
     for (const auto& [end, stranger] : strangers_) {
-      if (!wants(stranger)) continue;
+      const bool is_asked =
+          stranger.calls_first < 0 || stranger.bytes - stranger.bytes_counted >= kCallsEachBytes;
+      if (!is_asked) continue;
       is_new = is_new || stranger.counter == 0;
-      counted.push_back({end, stranger.counter});
+      ends.push_back(end);
     }
   }
-  if (counted.empty()) return;
-  if (is_new) {
-    const std::vector<CallCounter> counters =
-        calls_.Since(std::max<std::int64_t>(0, counter_seen_ - kCountersOverlap));
+  if (is_new) ListCounters();
+  for (const std::string& end : ends) {
+    std::int64_t counter = 0;
+    {
+      const absl::MutexLock lock(&mu_);
+      const auto found = strangers_.find(end);
+      if (found != strangers_.end()) counter = found->second.counter;
+    }
+    // gRPC is asked without the lock, which its threads take.
+    const auto calls = counter == 0 ? std::nullopt : calls_.Begun(counter);
     const absl::MutexLock lock(&mu_);
-    for (const CallCounter& each : counters) {
-      counter_seen_ = std::max(counter_seen_, each.id);
-      if (const auto found = strangers_.find(each.end); found != strangers_.end()) {
-        found->second.counter = each.id;
-      } else if (const auto known = known_.find(each.end); known != known_.end()) {
-        known->second.counter = each.id;
-      }
-    }
-    for (Counted& each : counted) {
-      if (const auto found = strangers_.find(each.end); found != strangers_.end()) {
-        each.counter = found->second.counter;
-      }
-    }
-  }
-  for (Counted& each : counted) {
-    if (each.counter != 0) each.calls = calls_.Begun(each.counter);
-  }
-  const absl::MutexLock lock(&mu_);
-  for (const Counted& each : counted) {
-    const auto found = strangers_.find(each.end);
-    if (found == strangers_.end() || !each.calls) continue;
+    const auto found = strangers_.find(end);
+    if (found == strangers_.end() || !calls) continue;
     Stranger& stranger = found->second;
-    if (stranger.calls_first < 0) stranger.calls_first = *each.calls;
-    stranger.calls = *each.calls - stranger.calls_first;
+    if (stranger.calls_first < 0) stranger.calls_first = *calls;
+    stranger.calls = *calls - stranger.calls_first;
     stranger.bytes_counted = stranger.bytes;
+  }
+}
+
+void StrangerWatch::ListCounters() {
+  const std::vector<CallCounter> counters =
+      calls_.Since(std::max<std::int64_t>(0, counter_seen_ - kCountersOverlap));
+  const absl::MutexLock lock(&mu_);
+  for (const CallCounter& each : counters) {
+    counter_seen_ = std::max(counter_seen_, each.id);
+    if (const auto found = strangers_.find(each.end); found != strangers_.end()) {
+      found->second.counter = each.id;
+    } else if (const auto known = known_.find(each.end); known != known_.end()) {
+      known->second.counter = each.id;
+    }
   }
 }
 

@@ -126,7 +126,7 @@ class StrangerWatch {
     std::int64_t bytes_first = 0;  // what had come by then
     std::int64_t bytes = 0;        // what has come since
     std::int64_t counter = 0;      // of its calls; 0: not known
-    std::int64_t calls_first = 0;  // as bytes
+    std::int64_t calls_first = 0;  // what it had begun by then; -1: to be asked
     std::int64_t calls = 0;
     std::int64_t bytes_counted = 0;  // as of when its calls were
     std::int64_t beyond_few() const { return BeyondFew(bytes); }
@@ -172,10 +172,13 @@ class StrangerWatch {
   bool IsClosingMuch(const std::string& address) const;
   // Asks for the calls of those of whom more has come.
   void CountCalls() ABSL_LOCKS_EXCLUDED(mu_);
+  // Of connections that are new.
+  void ListCounters() ABSL_LOCKS_EXCLUDED(mu_);
+  // Who begins too many calls, hung up or not; then those who hung up.
+  void EndForCalls(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void CloseOver(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Those beyond what one may have; then of all bytes; then of all.
   void EndEach(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void CloseOver(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndForCalls(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndForBytes(SteadyTime now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndForRoom(SteadyTime now, bool has_stood) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 

@@ -1,10 +1,10 @@
 """Many messages of one connection at once, each as fast as the master's windows allow, none of which ends.
 
     begin_calls(connection, 100, b"A")                                   # a stranger's, each with a message that hardly begins
-    connection.send(reset_calls(9_000))                                 # begun, and reset at once
     push_calls(connection, 100, 7 << 20, over)                          # the same, and so much of each message
     push_again(lambda: stand.connect(source), 100, 7 << 20, over)       # anew wherever the master hangs up
     push(connection, {1: first_bytes, 3: first_bytes}, 7 << 20, over)   # until `over` is set, or the master hangs up
+    connection.send(reset_calls(9_000))                                  # a stranger's, each reset at once
 """
 
 from __future__ import annotations
