@@ -214,14 +214,15 @@ void StrangerWatch::CountCalls() {
       const auto found = strangers_.find(end);
       if (found != strangers_.end()) counter = found->second.counter;
     }
+    if (counter == 0) continue;
     // gRPC is asked without the lock, which its threads take.
-    const auto calls = counter == 0 ? std::nullopt : calls_.Begun(counter);
+    const std::optional<std::int64_t> calls = calls_.Begun(counter);
     const absl::MutexLock lock(&mu_);
     const auto found = strangers_.find(end);
-    if (found == strangers_.end() || !calls) continue;
+    if (found == strangers_.end() || !calls.has_value()) continue;
     Stranger& stranger = found->second;
-    if (stranger.calls_first < 0) stranger.calls_first = *calls;
-    stranger.calls = *calls - stranger.calls_first;
+    if (stranger.calls_first < 0) stranger.calls_first = calls.value();
+    stranger.calls = calls.value() - stranger.calls_first;
     stranger.bytes_counted = stranger.bytes;
   }
 }
