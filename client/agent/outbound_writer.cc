@@ -409,11 +409,14 @@ void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Duration now) {
   bool log_now = false;
   {
     absl::MutexLock lock(&mu_);
+    // What was under way behind a Close that the master has taken.
+    if (refused.reason() == "NOT_OPEN" && window_.is_closing()) return;
     log_now = refused.reason() != kClientTooOld && MayLogLocked(refused.reason(), now);
     absl::Duration delay = absl::Milliseconds(refused.retry_delay_ms());
-    if (refused.terminal() && IsToBeShownAgain(refused.reason())) {
-      // The master ended its session for what its token has used up, not for what it is: to whoever waits
-      // for it, it is late and nothing else.
+    if (refused.terminal() &&
+        (IsToBeShownAgain(refused.reason()) || refused.reason() == kNoPlace)) {
+      // The master ended its session for what its token has used up, or others take all places: not for what
+      // it is. To whoever waits for it, it is late and nothing else.
       delay = std::max(delay, kRatedInterval);
       window_.OnNotOpen();
     } else if (refused.terminal()) {

@@ -20,6 +20,9 @@ inline bool ConcernsSequence(absl::string_view reason) {
   return std::find(std::begin(kReasons), std::end(kReasons), reason) != std::end(kReasons);
 }
 
+// The master's word for a stream on which it has no place for one more writer just then.
+inline constexpr char kNoPlace[] = "WRITERS_PER_STREAM";
+
 // The master could not look at a token just then.
 inline bool IsToBeShownAgain(absl::string_view reason) {
   return reason == "TOKEN_NOT_LOOKED_UP" || reason == "RATE_LIMIT";

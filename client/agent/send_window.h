@@ -87,6 +87,11 @@ class SendWindow {
     return state_ == State::kOpening || !inflight_.empty() || (close_sent_ && !closed());
   }
   bool closed() const { return state_ == State::kClosed; }
+  // Its Close was sent on this connection, or is taken: nothing else of it matters to the master.
+  bool is_closing() const {
+    const bool is_open = state_ == State::kOpen || state_ == State::kRetired;
+    return closed() || (is_open && close_sent_);
+  }
   // Stays true when its Close has been taken.
   bool retired() const { return retired_; }
 

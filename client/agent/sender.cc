@@ -127,9 +127,9 @@ bool Sender::awaits_answer() const {
                      [](const auto& writer) { return writer->status().awaits_answer; });
 }
 
-bool Sender::empty() const {
+std::size_t Sender::writer_count() const {
   absl::MutexLock lock(&mu_);
-  return writers_->empty();
+  return writers_->size();
 }
 
 }  // namespace stepwell::agent

@@ -4,6 +4,7 @@
 //   while (auto message = sender.Next(clock.Monotonic())) stream->Write(*message);
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -39,7 +40,7 @@ class Sender {
 
   // Something was sent that the master must answer.
   bool awaits_answer() const ABSL_LOCKS_EXCLUDED(mu_);
-  bool empty() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::size_t writer_count() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Of the master that the stream leads to.
   ClockOffset& clock_offset() { return clock_offset_; }

@@ -108,6 +108,12 @@ class OutboundWriterTest : public ::testing::Test {
     message.mutable_refused()->set_terminal(true);
     return writer_->OnMessage(message, clock_.Monotonic());
   }
+  bool AckClosed(std::uint64_t sequence) {
+    pb::StreamChunksResponse message;
+    message.mutable_ack()->set_committed_sequence(sequence);
+    message.mutable_ack()->set_closed(true);
+    return writer_->OnMessage(message, clock_.Monotonic());
+  }
   bool Refuse(const std::string& reason, std::uint64_t expected_sequence = 0) {
     pb::StreamChunksResponse message;
     message.mutable_refused()->set_reason(reason);
@@ -331,6 +337,39 @@ TEST_F(OutboundWriterTest, AWriterThatIsOverItsRateRestsTenSecondsAndGoesOn) {
   EXPECT_THAT(Talk(), ElementsAre("open"));
   ASSERT_TRUE(Open());
   EXPECT_EQ(Talk(), sent) << "all of it is still there";
+}
+
+// A stream that is full has room again when one of the others ends: late, and not refused, whoever waits.
+TEST_F(OutboundWriterTest, AWriterWithoutAPlaceOnItsStreamAsksAgainAfterTenSeconds) {
+  AppendFrames(2);
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_THAT(Talk(), ElementsAre("open")) << round;
+    ASSERT_TRUE(RefuseForGood("WRITERS_PER_STREAM"));
+    EXPECT_NE(writer_->status().state, SendWindow::State::kRefused);
+    EXPECT_EQ(writer_->status().refusal, "");
+    clock_.Advance(absl::Seconds(9));
+    EXPECT_THAT(Talk(), IsEmpty());
+    clock_.Advance(absl::Seconds(2));
+  }
+  EXPECT_THAT(Talk(), ElementsAre("open"));
+  ASSERT_TRUE(Open());
+  EXPECT_THAT(Talk(), ElementsAre("1", "2"));
+}
+
+// A master forgets a writer that is closed, and its word on what came behind the Close overtakes the Ack.
+TEST_F(OutboundWriterTest, AHeartbeatBehindACloseThatWasTakenRefusesNobody) {
+  AppendFrames(1);
+  Talk();
+  ASSERT_TRUE(Open());
+  writer_->RequestClose(false);
+  EXPECT_THAT(Talk(), ElementsAre("1", "close"));
+  ASSERT_TRUE(RefuseForGood("NOT_OPEN"));
+  EXPECT_NE(writer_->status().state, SendWindow::State::kRefused);
+  ASSERT_TRUE(AckClosed(1));
+  EXPECT_EQ(writer_->status().state, SendWindow::State::kClosed);
+  ASSERT_TRUE(RefuseForGood("NOT_OPEN"));
+  EXPECT_EQ(writer_->status().state, SendWindow::State::kClosed);
+  EXPECT_EQ(writer_->status().refusal, "");
 }
 
 TEST_F(OutboundWriterTest, WhatIsAskedForHoldsUntilItIsAskedOtherwiseOrOpenedAnew) {

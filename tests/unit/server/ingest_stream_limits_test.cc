@@ -84,6 +84,23 @@ TEST_F(IngestStreamLimitsTest, ClosedWritersGiveUpTheirPlaces) {
   stream->Finish();
 }
 
+// A machine's stream may live for months: what was refused on it must not fill it.
+TEST_F(IngestStreamLimitsTest, RefusedWritersGiveUpTheirPlaces) {
+  auto stream = NewStream();
+  TrialId trial_id{};
+  for (int i = 0; i < kWritersPerStreamMax; ++i) {
+    stream->Handle(Open(Uuid::Random()));
+    const auto answers = Answers(*stream);
+    ASSERT_TRUE(answers.at(0).has_opened()) << i;
+    trial_id = TrialId{answers[0].opened().trial_id()};
+  }
+  stream->RefuseTrial(trial_id, {absl::StatusCode::kFailedPrecondition, "TRIAL_ARCHIVED", "why"});
+  EXPECT_EQ(Answers(*stream).size(), static_cast<std::size_t>(kWritersPerStreamMax));
+  stream->Handle(Open(writer_));
+  EXPECT_TRUE(Answers(*stream).at(0).has_opened());
+  stream->Finish();
+}
+
 TEST_F(IngestStreamLimitsTest, ManyBadDefinitionsAreOneAnswer) {
   auto stream = NewStream();
   Begin(*stream, writer_);

@@ -147,11 +147,12 @@ grpc::Status FakeMaster::StreamChunks(
   bool ended = false;
   Worker talker("fake-talker", [&] { Talk(*stream, ended); });
   pb::StreamChunksRequest request;
+  std::set<std::string> places;
   while (stream->Read(&request)) {
     const auto goes_on = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !paused_; };
     absl::MutexLock lock(&mu_);
     mu_.Await(absl::Condition(&goes_on));
-    Answer(request, waiting_[stream]);
+    if (FindPlace(request, places, waiting_[stream])) Answer(request, waiting_[stream]);
   }
   {
     absl::MutexLock lock(&mu_);
@@ -295,14 +296,37 @@ void FakeMaster::CheckResend(const pb::Chunk& chunk) {
   }
 }
 
+bool FakeMaster::FindPlace(const pb::StreamChunksRequest& request, std::set<std::string>& places,
+                           std::vector<pb::StreamChunksResponse>& out) {
+  if (!request.has_open()) return true;
+  std::erase_if(places, [&](const std::string& id)
+                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return writers_[id].closed; });
+  if (places.size() >= kWritersPerStreamMax && !places.contains(request.open().writer())) {
+    RefuseOpen(request.open(), "WRITERS_PER_STREAM", out);
+    return false;
+  }
+  places.insert(request.open().writer());
+  writers_per_stream_ = std::max(writers_per_stream_, places.size());
+  return true;
+}
+
+std::size_t FakeMaster::writers_per_stream() const {
+  absl::MutexLock lock(&mu_);
+  return writers_per_stream_;
+}
+
+void FakeMaster::RefuseOpen(const pb::Open& open, const std::string& reason,
+                            std::vector<pb::StreamChunksResponse>& out) {
+  pb::Refused& refused = *out.emplace_back().mutable_refused();
+  refused.set_writer(open.writer());
+  refused.set_reason(reason);
+  refused.set_message("why");
+  refused.set_terminal(true);
+}
+
 void FakeMaster::OnOpen(const pb::Open& open, std::vector<pb::StreamChunksResponse>& out) {
   if (!refused_trial_.empty() && open.external_id() == refused_trial_) {
-    pb::Refused& refused = *out.emplace_back().mutable_refused();
-    refused.set_writer(open.writer());
-    refused.set_reason("TRIAL_NOT_FOUND");
-    refused.set_message("no such trial");
-    refused.set_terminal(true);
-    return;
+    return RefuseOpen(open, "TRIAL_NOT_FOUND", out);
   }
   Writer& writer = writers_[open.writer()];
   writer.open = open;

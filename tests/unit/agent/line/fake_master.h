@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,11 @@ class FakeMaster final : public pb::IngestService::Service {
   int port() const { return port_; }
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
+  // As a real one takes them.
+  static constexpr std::size_t kWritersPerStreamMax = 256;
+  // The most writers that one stream held open at a time.
+  std::size_t writers_per_stream() const ABSL_LOCKS_EXCLUDED(mu_);
+
   // Misbehaviour; acts on later messages. Refuses the Opens of trials so named.
   void RefuseTrial(const std::string& external_id);
   void SetCredit(std::int64_t bytes);
@@ -100,6 +106,11 @@ class FakeMaster final : public pb::IngestService::Service {
   void Talk(Stream& stream, const bool& ended) ABSL_LOCKS_EXCLUDED(mu_);
   void Answer(const pb::StreamChunksRequest& request, std::vector<pb::StreamChunksResponse>& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // False, and refused: all places of its stream are taken.
+  bool FindPlace(const pb::StreamChunksRequest& request, std::set<std::string>& places,
+                 std::vector<pb::StreamChunksResponse>& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  static void RefuseOpen(const pb::Open& open, const std::string& reason,
+                         std::vector<pb::StreamChunksResponse>& out);
   void OnOpen(const pb::Open& open, std::vector<pb::StreamChunksResponse>& out)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void CheckResend(const pb::Chunk& chunk) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -125,6 +136,7 @@ class FakeMaster final : public pb::IngestService::Service {
   int swallow_count_ ABSL_GUARDED_BY(mu_) = 0;
   bool paused_ ABSL_GUARDED_BY(mu_) = false;
   int stream_count_ ABSL_GUARDED_BY(mu_) = 0;
+  std::size_t writers_per_stream_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 }  // namespace stepwell::agent

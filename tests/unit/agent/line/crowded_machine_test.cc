@@ -1,0 +1,42 @@
+// More trials on a machine than a master takes on one stream: none waits for another's end.
+#include <gtest/gtest.h>
+
+#include "tests/unit/agent/line/agent_fixture.h"
+
+namespace stepwell::agent {
+namespace {
+
+class CrowdedMachineTest : public AgentTest {};
+
+TEST_F(CrowdedMachineTest, MoreLivingWritersThanAStreamTakesAreAllStored) {
+  constexpr int kCount = static_cast<int>(FakeMaster::kWritersPerStreamMax) + 40;
+  StartAgent();
+  int gate[2];
+  ASSERT_EQ(pipe(gate), 0);
+  std::vector<pid_t> trials;
+  for (int i = 0; i < kCount; ++i) {
+    trials.push_back(Record(absl::StrCat("trial", i), 0, [&gate] {
+      close(gate[1]);
+      RecordSteps(3);
+      char none;
+      if (read(gate[0], &none, 1) != 0) _exit(4);  // until all are there
+      if (stepwell_close(60000) != 1) _exit(3);
+    }));
+  }
+  close(gate[0]);
+  const bool all_are_there = master_.WaitUntil([](const Writers& writers) {
+    std::size_t stored = 0;
+    for (const auto& [id, writer] : writers) stored += writer.chunks.empty() ? 0 : 1;
+    return stored == kCount;
+  });
+  EXPECT_TRUE(all_are_there) << "while all of them live";
+  close(gate[1]);
+  for (const pid_t trial : trials) EXPECT_EQ(Wait(trial), 0);
+  EXPECT_TRUE(WaitForClosed());
+  EXPECT_EQ(master_.writers().size(), static_cast<std::size_t>(kCount));
+  for (const auto& [id, writer] : master_.writers()) EXPECT_EQ(writer.open_count, 1);
+  EXPECT_LT(master_.writers_per_stream(), FakeMaster::kWritersPerStreamMax);
+}
+
+}  // namespace
+}  // namespace stepwell::agent
