@@ -150,12 +150,12 @@ test("a gap is hatched and told where the pointer is on it", async () => {
 test("a heat map says when the master is gone, keeps what is there, and goes on when it is back", async () => {
   const again = stand.train("again", "--seconds", "120", "--data", join(here, "..", "..", "docs"));
   await heat("again");
-  await seen('[data-follow="asked"]');
+  await seen('[data-follow="live"]');
   await stand.killMaster();
   await seen('[data-follow="lost"]');
   assert.equal(await count(cells), 1);
   await stand.startMaster();
-  await seen('[data-follow="asked"]');
+  await seen('[data-follow="live"]');
   again.kill("SIGINT");
 });
 

@@ -16,8 +16,8 @@ export interface RangeState {
   readonly running: boolean;
   /** What is said of a trial that does not run. */
   readonly ended: string;
-  /** A number: no stream tells of news, it is asked for each so many milliseconds. "stale": so it is, and the last question failed. */
-  readonly follow: FollowState | "stale" | number | null;
+  /** "stale": the last question failed. */
+  readonly follow: FollowState | "stale" | null;
 }
 
 /** Of batches nobody knows how many there are before all were asked for: a link may show some of them first. As many as
@@ -99,9 +99,6 @@ function followBadge(state: RangeState): HTMLElement {
   if (state.follow === "refused") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "refused" }, "refreshed every few seconds");
   if (state.follow === "polling") {
     return hinted("follow", { class: "badge", "data-tone": "live", "data-follow": "polling" }, "Another tab has the live stream, or the master has no place for one more", "refreshed every few seconds");
-  }
-  if (typeof state.follow === "number") {
-    return h("span", { class: "badge", "data-tone": "live", "data-follow": "asked" }, h("span", { class: "dot", "aria-hidden": "true" }), `refreshed every ${countText(Math.round(state.follow / 1000))} s`);
   }
   if (state.follow === "live") return h("span", { class: "badge", "data-tone": "live", "data-follow": "live" }, h("span", { class: "dot", "aria-hidden": "true" }), "live");
   return h("span", { class: "badge", "data-follow": "connecting" }, "connecting");

@@ -4,44 +4,9 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { inTurn, type Locks } from "../src/core/turn_taking";
 import type { Failure } from "../src/failure";
 import { loop, type Outcome } from "../src/loop";
+import { Bench } from "./bench";
 
 const intervalMs = 3000;
-
-/** A clock that stands until it is told to go on, and a tab that can be hidden. */
-class Bench {
-  private now = 0;
-  private timers = new Map<number, { at: number; run: () => void }>();
-  private next = 1;
-  readonly tab = Object.assign(new EventTarget(), { hidden: false });
-
-  setTimeout = (run: () => void, ms: number): number => {
-    this.timers.set(this.next, { at: this.now + ms, run });
-    return this.next++;
-  };
-  clearTimeout = (timer: number): void => void this.timers.delete(timer);
-
-  /** What has no more timers within `ms` waits for the test. */
-  async pass(ms: number): Promise<void> {
-    const end = this.now + ms;
-    await settle();
-    for (;;) {
-      const [first] = [...this.timers].filter(([, { at }]) => at <= end).sort(([, a], [, b]) => a.at - b.at);
-      if (!first) break;
-      this.timers.delete(first[0]);
-      this.now = first[1].at;
-      first[1].run();
-      await settle();
-    }
-    this.now = end;
-  }
-
-  hide(hidden: boolean): void {
-    this.tab.hidden = hidden;
-    this.tab.dispatchEvent(new Event("visibilitychange"));
-  }
-}
-
-const settle = (): Promise<void> => new Promise((done) => setImmediate(done));
 
 /** Questions that the test answers. */
 class Questions {
@@ -56,7 +21,7 @@ class Questions {
   }
 }
 
-const real = { setTimeout: globalThis.setTimeout, clearTimeout: globalThis.clearTimeout, error: console.error };
+const realError = console.error;
 let bench: Bench;
 let questions: Questions;
 let broken: Failure[];
@@ -69,11 +34,11 @@ beforeEach(() => {
   broken = [];
   said = [];
   console.error = (thrown: unknown) => said.push(thrown);
-  Object.assign(globalThis, { setTimeout: bench.setTimeout, clearTimeout: bench.clearTimeout, document: bench.tab });
+  bench.install();
 });
 afterEach(() => {
-  console.error = real.error;
-  Object.assign(globalThis, { setTimeout: real.setTimeout, clearTimeout: real.clearTimeout });
+  console.error = realError;
+  bench.remove();
 });
 
 test("an answer that takes longer than the pulses comes, and is asked for once more", async () => {

@@ -13,7 +13,7 @@ import { heatScale } from "../core/heat_scale";
 import { heatGaps, type HeatGaps } from "../core/heat_gaps";
 import { heatColor } from "../core/palette";
 import { printable } from "../core/printable";
-import { paceMs } from "../core/pulse_pace";
+import { tookMs } from "../core/pulse_pace";
 import { bucketCount, type Range } from "../core/range";
 import { metricId, type KnownSeries } from "../core/series_choice";
 import { countText } from "../core/units";
@@ -26,6 +26,7 @@ import { heatDrawn } from "../heat_picture";
 import { LiveAnswer } from "../live_answer";
 import { LiveBatches } from "../live_batches";
 import { loop, type Loop, type Outcome } from "../loop";
+import { News } from "../news";
 import type { Go } from "../page";
 import { patch } from "../patch";
 import { savePng } from "../picture";
@@ -34,7 +35,6 @@ import { failureBox, loadingBox, stateBox } from "../state_box";
 import { absenceBox, endedWords, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
 import { trialName } from "../words";
 
-const runningMs = 4000;
 const rowLabels = ["rank", "agent", "device"];
 const usual = "timing/step";
 const columnPixels = 3;
@@ -77,7 +77,10 @@ export class HeatTab implements TrialTab {
   private shown: Shown | null = null;
   private readonly live = new LiveAnswer();
   private readonly liveBatches = new LiveBatches();
-  private tookMs = 0;
+  private readonly news = new News(() => this.loop.soon(), () => this.showTools());
+  private answeredAtMs = 0;
+  private drawnMs = 0;
+  private newestUs = 0;
   private failed: Failure | null = null;
 
   constructor(private readonly go: Go) {
@@ -91,7 +94,8 @@ export class HeatTab implements TrialTab {
       onOpen: () => this.leads.querySelector("a")?.click(),
     });
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status), h("section", { class: "panel heat" }, this.place));
-    this.loop = loop(() => this.intervalMs(), (signal) => this.look(signal), (failure) => this.showFailure(failure));
+    this.loop = loop(() => this.news.intervalMs, (signal) => this.news.timed(() => this.look(signal), (begun) => tookMs(Math.max(0, this.answeredAtMs - begun), this.drawnMs)),
+      (failure) => this.showFailure(failure));
   }
 
   update(view: TrialView, info: TrialInfo): void {
@@ -99,6 +103,7 @@ export class HeatTab implements TrialTab {
     this.view = view;
     this.info = info;
     this.showTools();
+    this.news.of(info.trial.trialId, isRunning(info) && view.start === null ? this.seriesShown().map((one) => one.seriesNo) : []);
     const question = JSON.stringify([view.axis, view.start, view.end, view.liveUs, this.metric(), this.clock(), isRunning(info), info.series.length]);
     if (question !== this.asked) {
       this.asked = question;
@@ -108,6 +113,7 @@ export class HeatTab implements TrialTab {
 
   destroy(): void {
     this.loop.stop();
+    this.news.stop();
     this.map.destroy();
   }
 
@@ -115,15 +121,10 @@ export class HeatTab implements TrialTab {
     if (this.view) this.go({ ...this.view, ...change }, how);
   };
 
-  private intervalMs(): number {
-    return Math.max(runningMs, paceMs(this.tookMs));
-  }
-
   private rangeState() {
     const view = this.view as TrialView;
     const bounds = view.axis === "time" && this.info ? timeBounds(this.info.trial) : this.whole;
-    // It is asked for every few seconds while the trial runs.
-    const follow = this.failed ? (this.failed.kind === "lost" ? "lost" as const : "stale" as const) : this.intervalMs();
+    const follow = this.failed ? (this.failed.kind === "lost" ? "lost" as const : "stale" as const) : this.news.state;
     return { view, shown: this.range, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info), follow };
   }
 
@@ -147,6 +148,12 @@ export class HeatTab implements TrialTab {
   private seriesOfMetric(): KnownSeries[] {
     const id = this.metric();
     return (this.info?.series ?? []).filter((series) => metricId(series) === id);
+  }
+
+  /** Of the clock that is chosen. */
+  private seriesShown(): KnownSeries[] {
+    const clock = this.clock();
+    return this.seriesOfMetric().filter((one) => clockOf(one.labels) === clock);
   }
 
   private clock(): Clock {
@@ -177,15 +184,21 @@ export class HeatTab implements TrialTab {
   private askedRange(view: TrialView, info: TrialInfo): Range | null {
     if (view.start !== null && view.end !== null) return { start: view.start, end: view.end };
     if (view.liveUs === 0 || view.axis === "batch") return null;
-    const bounds = timeBounds(info.trial);
+    const bounds = this.bounds(info);
     return { start: Math.max(bounds.start, bounds.end - view.liveUs), end: bounds.end };
+  }
+
+  /** Until the newest sample that any answer told of. */
+  private bounds(info: TrialInfo): Range {
+    const { start, end } = timeBounds(info.trial);
+    return { start, end: Math.max(end, this.newestUs + 1) };
   }
 
   private async look(signal: AbortSignal): Promise<Outcome> {
     const { view, info } = this;
     if (!view || !info) return "stop";
     const clock = this.clock();
-    const series = this.seriesOfMetric().filter((one) => clockOf(one.labels) === clock);
+    const series = this.seriesShown();
     const metric = series[0];
     if (!metric) {
       this.showNothing(absenceBox(info, "series"));
@@ -199,17 +212,20 @@ export class HeatTab implements TrialTab {
       trial: { trialId: info.trial.trialId }, aggregation: Aggregation.ACROSS, groupBy: [...groupBy, clockLabel],
       selectors: [{ metricGroup: metric.metricGroup, name: metric.name, labels: clock === "device" ? { [clockLabel]: clock } : {} }],
     };
-    const begun = performance.now();
     const answer = await this.askBuckets(question, view, info, range, signal);
     if (!answer) return "fine";
     if (!answer.ok) return this.showFailure(answer.failure);
     this.failed = null;
-    this.tookMs = performance.now() - begun;
+    this.answeredAtMs = performance.now();
+    this.newestUs = Math.max(this.newestUs, Number(answer.value.completeness?.newestSampleTimeUs ?? 0n));
     const covered = coveredRange(answer.value);
     if (range === null) this.whole = covered;
-    this.range = range ?? covered;
-    this.showAnswer(answer.value, { axis: view.axis, metric, clock, groupBy, range }, info);
+    // What follows goes on to what this answer has.
+    const shown = this.askedRange(view, info);
+    this.range = shown ?? covered;
+    this.showAnswer(answer.value, { axis: view.axis, metric, clock, groupBy, range: shown }, info);
     this.showTools();
+    this.drawnMs = performance.now() - this.answeredAtMs;
     return isRunning(info) && view.start === null ? "fine" : "stop";
   }
 
@@ -225,7 +241,7 @@ export class HeatTab implements TrialTab {
     const key = JSON.stringify([question.groupBy, question.selectors]);
     // A later attempt takes batches back that are kept.
     if (view.axis === "batch") return info.trial.attemptCount < 2 ? this.liveBatches.ask(key, countOf(null), bucketsOf) : all();
-    const window = range ?? timeBounds(info.trial);
+    const window = range ?? this.bounds(info);
     return this.live.ask(`${view.liveUs}:${key}`, window, countOf(window), rowCount, bucketsOf, all);
   }
 

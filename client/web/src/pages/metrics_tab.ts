@@ -11,7 +11,7 @@ import { drawInSlices } from "../core/drawing";
 import { gapBands } from "../core/gap_bands";
 import { looksMax } from "../core/palette";
 import { printable } from "../core/printable";
-import { paceMs, tookMs, untilNextMs } from "../core/pulse_pace";
+import { tookMs } from "../core/pulse_pace";
 import { bucketsOfLine, liveRange, type Range } from "../core/range";
 import { chosenCharts, foldsTogether, labelValues, lineNames, metricCharts, metricId, usualMetrics, wanted, type MetricChart } from "../core/series_choice";
 import { isoText } from "../core/time_text";
@@ -20,9 +20,9 @@ import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h, hinted } from "../dom";
 import { gapNote } from "../gap_note";
 import type { Failure, Result } from "../failure";
-import { follow, type Follow, type FollowState } from "../follow";
 import { LiveAnswer } from "../live_answer";
 import { loop, type Loop, type Outcome } from "../loop";
+import { News } from "../news";
 import type { Go } from "../page";
 import { patch } from "../patch";
 import { savePng } from "../picture";
@@ -36,9 +36,6 @@ import { trialName } from "../words";
 
 const chartHeight = 190;
 const labelNames: Record<string, string> = { agent: "Agents", device: "GPUs", rank: "Ranks" };
-/** While following: at least so often. */
-const runningMs = 3000;
-const pulseSeriesMax = 16;
 const sharedBy = "shared_with";
 const sharedMs = 10_000;
 /** "rank=2" before "rank=10". */
@@ -80,15 +77,10 @@ export class MetricsTab implements TrialTab {
   private answers: QueryBucketsResponse[] = [];
   /** Of lines that stand alone, of lines that are folded. */
   private readonly live = [new LiveAnswer(), new LiveAnswer()] as const;
-  private follow: { key: string; stream: Follow } | null = null;
-  private followState: FollowState | null = null;
-  private pulse: ReturnType<typeof setTimeout> | undefined;
-  private begun = 0;
-  private tookMs = 0;
-  private answeredMs = 0;
+  private readonly news = new News(() => this.loop.soon(), () => this.showTools());
+  private answeredAtMs = 0;
   private drawnMs = 0;
   private isFirst = true;
-  private asking = false;
   private failed: Failure | null = null;
   private shared: readonly SharedMachine[] = [];
   private sharedState = false;
@@ -97,7 +89,7 @@ export class MetricsTab implements TrialTab {
   constructor(private readonly go: Go) {
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status), this.notes, this.place);
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
-    this.loop = loop(() => Math.max(runningMs, paceMs(this.tookMs)), (signal) => this.timed(signal), (failure) => this.showFailure(failure));
+    this.loop = loop(() => this.news.intervalMs, (signal) => this.news.timed(() => this.look(signal), (begun) => this.counted(begun)), (failure) => this.showFailure(failure));
   }
 
   update(view: TrialView, info: TrialInfo): void {
@@ -120,8 +112,7 @@ export class MetricsTab implements TrialTab {
 
   destroy(): void {
     this.loop.stop();
-    clearTimeout(this.pulse);
-    this.follow?.stream.stop();
+    this.news.stop();
     this.unTheme();
     this.cards.forEach((card) => card.chart.destroy());
   }
@@ -133,11 +124,9 @@ export class MetricsTab implements TrialTab {
   private rangeState() {
     const view = this.view as TrialView;
     const bounds = view.axis === "time" && this.info && this.info.trial.sampleCount > 0n ? timeBounds(this.info.trial) : this.whole;
-    // Without a stream the questions tell whether the master is there.
-    const polls = this.followState === "polling" || this.followState === "refused";
     return {
       view, shown: this.shown, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info),
-      follow: polls && this.failed?.kind === "lost" ? "lost" as const : this.followState,
+      follow: this.news.polls && this.failed?.kind === "lost" ? "lost" as const : this.news.state,
     };
   }
 
@@ -153,7 +142,7 @@ export class MetricsTab implements TrialTab {
     const state = this.rangeState();
     const shared = sharingWords(this.shared, isRunning(info));
     patch(this.status, rangeStatus(state),
-      this.failed && this.followState !== "lost" && hinted("stale", { class: "badge", "data-tone": "warn", "data-stale": "" }, `${this.failed.title}. ${this.failed.advice}`, staleWords),
+      this.failed && this.news.state !== "lost" && hinted("stale", { class: "badge", "data-tone": "warn", "data-stale": "" }, `${this.failed.title}. ${this.failed.advice}`, staleWords),
       shared && hinted("shared", { class: "badge", "data-tone": "warn", "data-shared": "" }, printable(shared.title), shared.text));
     refill(this.tools, toolsKey(state, info.series.length, this.answers.length > 0), () => this.makeTools(view, info));
   }
@@ -260,19 +249,9 @@ export class MetricsTab implements TrialTab {
     return Math.max(0, ...this.answers.map((answer) => Number(answer.completeness?.newestSampleTimeUs ?? 0n)));
   }
 
-  private async timed(signal: AbortSignal): Promise<Outcome> {
-    const begun = (this.begun = performance.now());
-    this.asking = true;
-    try {
-      return await this.look(signal);
-    } finally {
-      // Unless another has begun meanwhile.
-      if (this.begun === begun) {
-        this.asking = false;
-        // What comes after the first is its end, drawn into charts that are there: nobody knows yet what that takes.
-        this.tookMs = this.isFirst ? 0 : tookMs(this.answeredMs, this.drawnMs);
-      }
-    }
+  /** What comes after the first is its end, drawn into charts that are there: nobody knows yet what that takes. */
+  private counted(begunMs: number): number {
+    return this.isFirst ? 0 : tookMs(Math.max(0, this.answeredAtMs - begunMs), this.drawnMs);
   }
 
   /** Whether other trials use its machines, too; not as often as all else. */
@@ -310,7 +289,7 @@ export class MetricsTab implements TrialTab {
     }
     await shared;
     if (signal.aborted) return "fine";
-    this.answeredMs = performance.now() - this.begun;
+    this.answeredAtMs = performance.now();
     this.answers = answers;
     this.drawnAxis = view.axis;
     this.failed = null;
@@ -444,33 +423,7 @@ export class MetricsTab implements TrialTab {
   private followOrNot(): void {
     const { view, info } = this;
     const wants = view && info && isRunning(info) && view.start === null && this.charts.length > 0;
-    const seriesNos = wants ? this.charts.map((chart) => chart.series[0]?.seriesNo ?? 0).slice(0, pulseSeriesMax) : [];
-    const key = seriesNos.join(",");
-    if ((this.follow?.key ?? "") === key) return;
-    this.follow?.stream.stop();
-    this.follow = null;
-    this.followState = null;
-    if (!wants) return;
-    const stream = follow(info.trial.trialId, seriesNos, {
-      pulse: () => {
-        this.asksSoon();
-      },
-      state: (state) => {
-        if (state === this.followState) return;
-        this.followState = state;
-        this.showTools();
-      },
-    });
-    this.follow = { key, stream };
-  }
-
-  private asksSoon(): void {
-    this.pulse ??= setTimeout(() => {
-      this.pulse = undefined;
-      // One under way for longer than its pace: news go to the one after it.
-      if (this.asking) this.asksSoon();
-      else this.loop.soon();
-    }, untilNextMs(performance.now(), this.begun, this.asking ? performance.now() - this.begun : this.tookMs));
+    this.news.of(info?.trial.trialId ?? 0n, wants ? this.charts.map((chart) => chart.series[0]?.seriesNo ?? 0) : []);
   }
 
   private saveCsv(): void {

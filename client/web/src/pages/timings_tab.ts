@@ -10,7 +10,7 @@ import { csvText } from "../core/csv";
 import { gapBands, type KnownGap } from "../core/gap_bands";
 import { lineLook, othersColor, restColor, type LineLook } from "../core/palette";
 import { printable } from "../core/printable";
-import { paceMs } from "../core/pulse_pace";
+import { paceMs, tookMs } from "../core/pulse_pace";
 import { bucketCount, type Range } from "../core/range";
 import { formatSorting, parseSorting, pressed } from "../core/sorting";
 import { other, rateAligned, stackAligned, stacked, unaccounted, wholeShares, type ScopeTotals, type Stack } from "../core/stacking";
@@ -21,6 +21,7 @@ import { bdi, download, fill, h, named, scroller, type Part } from "../dom";
 import { gapNote } from "../gap_note";
 import { LiveBatches } from "../live_batches";
 import { loop, type Loop, type Outcome } from "../loop";
+import { News } from "../news";
 import type { Failure } from "../failure";
 import type { Go } from "../page";
 import { patch } from "../patch";
@@ -36,7 +37,8 @@ import { trialName } from "../words";
 const chartHeight = 260;
 const rateHeight = 140;
 const layersMax = 7;
-const runningMs = 3000;
+/** The table is of all batches, and asked for as a whole: not as often as the end of the charts. */
+const tableMs = 3000;
 const ranksShownMax = 64;
 const heads: Readonly<Record<TimingColumn, string>> = {
   scope: "Scope", share: "Share", own: "Own time", total: "Total", mean: "Mean", p50: "p50", p95: "p95", p99: "p99", steps: "Steps", count: "Count",
@@ -66,8 +68,12 @@ export class TimingsTab implements TrialTab {
   private summary: SummarizeTimingsResponse | null = null;
   /** The batches that it is of; null = all. */
   private summed: Range | null = null;
+  /** Of which question it is, as of when, and what it took. */
+  private summarized = { question: "", atMs: -Infinity, tookMs: 0 };
   private readonly live = new LiveBatches();
-  private tookMs = 0;
+  private readonly news = new News(() => this.loop.soon(), () => this.showTools());
+  private answeredAtMs = 0;
+  private drawnMs = 0;
   private stack: { stack: Stack; answer: QueryBucketsResponse } | null = null;
   private failed: Failure | null = null;
 
@@ -86,7 +92,7 @@ export class TimingsTab implements TrialTab {
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status),
       h("section", { class: "panel" }, h("h2", {}, "Share of the step over the batches"), this.stackNote, this.chart.element),
       this.ratePanel, this.tables);
-    this.loop = loop(() => this.intervalMs(), (signal) => this.look(signal), (failure) => this.showFailure(failure));
+    this.loop = loop(() => this.news.intervalMs, (signal) => this.news.timed(() => this.look(signal), (begun) => this.counted(begun)), (failure) => this.showFailure(failure));
   }
 
   update(view: TrialView, info: TrialInfo): void {
@@ -98,6 +104,7 @@ export class TimingsTab implements TrialTab {
     this.info = info;
     this.showTools();
     if (isReordered) this.showTables();
+    this.hearOrNot();
     const question = JSON.stringify([ours.start, ours.end, ours.rank, isRunning(info), info.trial.attemptCount]);
     if (question !== this.asked) {
       this.asked = question;
@@ -107,6 +114,7 @@ export class TimingsTab implements TrialTab {
 
   destroy(): void {
     this.loop.stop();
+    this.news.stop();
     this.unTheme();
     this.chart.destroy();
     this.rate.destroy();
@@ -118,14 +126,25 @@ export class TimingsTab implements TrialTab {
     if (from) this.go({ ...from, ...change }, how);
   };
 
-  private intervalMs(): number {
-    return Math.max(runningMs, paceMs(this.tookMs));
+  /** Of the steps of who is shown: what else a step is made of comes with them. */
+  private hearOrNot(): void {
+    const { view, info } = this;
+    if (!view || !info) return;
+    const rank = this.rank();
+    const steps = info.series.filter((one) => one.metricGroup === "timing" && one.name === "step" && (rank === "all" || (one.labels["rank"] ?? "-1") === rank));
+    this.news.of(info.trial.trialId, isRunning(info) && view.start === null ? steps.map((one) => one.seriesNo) : []);
+  }
+
+  /** What the charts took, not the table, which has a pace of its own. */
+  private counted(begunMs: number): number {
+    const answeredMs = Math.max(0, this.answeredAtMs - begunMs);
+    return tookMs(this.summarized.atMs >= begunMs ? Math.max(0, answeredMs - this.summarized.tookMs) : answeredMs, this.drawnMs);
   }
 
   private rangeState() {
     const running = this.info !== null && isRunning(this.info);
-    // Timings are asked for every few seconds while the trial runs.
-    return { view: this.view as TrialView, shown: this.shown, bounds: this.whole, running, ended: endedWords(this.info), follow: this.failed ? (this.failed.kind === "lost" ? "lost" as const : "stale" as const) : this.intervalMs() };
+    const follow = this.failed ? (this.failed.kind === "lost" ? "lost" as const : "stale" as const) : this.news.state;
+    return { view: this.view as TrialView, shown: this.shown, bounds: this.whole, running, ended: endedWords(this.info), follow };
   }
 
   private ranks(): number[] {
@@ -156,15 +175,9 @@ export class TimingsTab implements TrialTab {
     const { view, info } = this;
     if (!view || !info) return "stop";
     const trial = { trialId: info.trial.trialId };
-    const begun = performance.now();
     const range = view.start !== null && view.end !== null ? { start: view.start, end: view.end } : null;
-    const batchRange = range ? axisOf("batch", range).value : undefined;
-    const summary = await ask((options) => query.summarizeTimings({ trial, batchRange }, options), signal);
-    if (!summary) return "fine";
-    if (!summary.ok) return this.showFailure(summary.failure);
-    this.summary = summary.value;
-    this.summed = range;
-    this.showTables();
+    const summarized = await this.summarize(range, trial, signal);
+    if (summarized !== "fine") return summarized === "given up" ? "fine" : summarized;
     const selector = rankSelector(this.rank(), this.ranks(), info.series);
     if (!selector) {
       this.stack = null;
@@ -182,7 +195,7 @@ export class TimingsTab implements TrialTab {
     const buckets = follows ? await this.live.ask(JSON.stringify(selector), wanted, bucketsOf) : await bucketsOf(range, wanted);
     if (!buckets) return "fine";
     if (!buckets.ok) return this.showFailure(buckets.failure);
-    this.tookMs = performance.now() - begun;
+    this.answeredAtMs = performance.now();
     this.failed = null;
     const scopes = buckets.value.series.filter((series) => series.kind === SeriesKind.DURATION && series.key?.labels["clock"] !== "device");
     this.stack = { stack: stacked(scopes.map(scopeTotals), layersMax), answer: buckets.value };
@@ -191,7 +204,27 @@ export class TimingsTab implements TrialTab {
     this.shown = range ?? covered;
     this.showStack();
     this.showTools();
+    this.drawnMs = performance.now() - this.answeredAtMs;
     return isRunning(info) && view.start === null ? "fine" : "stop";
+  }
+
+  /** The table, where it is due. */
+  private async summarize(range: Range | null, trial: { trialId: bigint }, signal: AbortSignal): Promise<Outcome | "given up"> {
+    const begun = performance.now();
+    const { question, atMs, tookMs: took } = this.summarized;
+    if (this.summary && question === this.asked && begun - atMs < Math.max(tableMs, paceMs(took))) return "fine";
+    const asked = this.asked;
+    const batchRange = range ? axisOf("batch", range).value : undefined;
+    const summary = await ask((options) => query.summarizeTimings({ trial, batchRange }, options), signal);
+    if (!summary) return "given up";
+    if (!summary.ok) return this.showFailure(summary.failure);
+    this.summary = summary.value;
+    this.summed = range;
+    this.showTables();
+    const done = performance.now();
+    this.summarized = { question: asked, atMs: done, tookMs: done - begun };
+    this.hearOrNot(); // Its ranks are known.
+    return "fine";
   }
 
   private showFailure(failure: Failure): Outcome {
@@ -223,7 +256,7 @@ export class TimingsTab implements TrialTab {
     const answer = stack.answer;
     const gaps = this.ownGaps(answer, info);
     const bands = gapBands(gaps, shown, "timing", (shown.end - shown.start) / 100, "batch");
-    // Every few seconds, under who is on its link.
+    // Many times a second, under who is on its link.
     patch(this.stackNote, h("p", { class: "muted" }, `A step takes ${secondsText(mean)} on average, ${valueText(1 / mean, "1/s")}${this.rank() === "all" ? ", over all ranks" : `, ${rankText(Number(this.rank()))}`}; the chart is its whole, 100 %.`),
       gapNote([{ name: "", trial: String(info.trial.trialId), gaps }], "timing"));
     const looks = layers.map((layer, at): LineLook => layer.name === unaccounted || layer.name === other
