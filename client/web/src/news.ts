@@ -1,7 +1,7 @@
 // What a tab that follows hears of a running trial: a stream tells that something new was acked, and the tab's loop asks
 // anew, no sooner than what its questions take allows, and no later than a few seconds without any stream.
 import { paceMs, untilNextMs } from "./core/pulse_pace";
-import { follow, type Follow, type FollowState } from "./follow";
+import type { follow, Follow, FollowState } from "./follow";
 import type { Outcome } from "./loop";
 
 /** They come together: some tell of all. */
@@ -17,8 +17,8 @@ export class News {
   private took = 0;
   private asking = false;
 
-  /** `soon` asks, `changed` shows how the stream is. */
-  constructor(private readonly soon: () => void, private readonly changed: () => void, private readonly open: typeof follow = follow) {}
+  /** `open` begins to follow, `soon` asks, `changed` shows how the stream is. */
+  constructor(private readonly open: typeof follow, private readonly soon: () => void, private readonly changed: () => void) {}
 
   /** null = nothing is followed. */
   get state(): FollowState | null {

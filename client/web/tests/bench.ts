@@ -1,6 +1,6 @@
 // What tests of what asks by itself stand on.
 
-const settle = (): Promise<void> => new Promise((done) => setImmediate(done));
+export const settle = (): Promise<void> => new Promise((done) => setImmediate(done));
 
 /** A clock that stands until it is told to go on, and a tab that can be hidden. */
 export class Bench {

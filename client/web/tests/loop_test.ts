@@ -4,7 +4,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { inTurn, type Locks } from "../src/core/turn_taking";
 import type { Failure } from "../src/failure";
 import { loop, type Outcome } from "../src/loop";
-import { Bench } from "./bench";
+import { Bench, settle } from "./bench";
 
 const intervalMs = 3000;
 

@@ -18,11 +18,12 @@ let asked: number;
 let changes: (FollowState | null)[];
 
 const news = (): News => {
-  const made: News = new News(() => void ++asked, () => changes.push(made.state), (_, seriesNos, on) => {
+  const open: typeof follow = (_, seriesNos, on) => {
     const heard: Heard = { of: seriesNos, on, stopped: false };
     streams.push(heard);
     return { stop: () => void (heard.stopped = true) };
-  });
+  };
+  const made: News = new News(open, () => void ++asked, () => changes.push(made.state));
   return made;
 };
 const stream = (): Heard => {

@@ -20,6 +20,7 @@ import { countText } from "../core/units";
 import { formatView, type TrialView } from "../core/view_state";
 import { bdi, download, fill, h } from "../dom";
 import type { Failure, Result } from "../failure";
+import { follow } from "../follow";
 import { gapNote } from "../gap_note";
 import { HeatMap, type HeatCell } from "../heat_map";
 import { heatDrawn } from "../heat_picture";
@@ -77,7 +78,7 @@ export class HeatTab implements TrialTab {
   private shown: Shown | null = null;
   private readonly live = new LiveAnswer();
   private readonly liveBatches = new LiveBatches();
-  private readonly news = new News(() => this.loop.soon(), () => this.showTools());
+  private readonly news = new News(follow, () => this.loop.soon(), () => this.showTools());
   private answeredAtMs = 0;
   private drawnMs = 0;
   private newestUs = 0;

@@ -18,6 +18,7 @@ import { isoText } from "../core/time_text";
 import { countText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h, hinted } from "../dom";
+import { follow } from "../follow";
 import { gapNote } from "../gap_note";
 import type { Failure, Result } from "../failure";
 import { LiveAnswer } from "../live_answer";
@@ -77,7 +78,7 @@ export class MetricsTab implements TrialTab {
   private answers: QueryBucketsResponse[] = [];
   /** Of lines that stand alone, of lines that are folded. */
   private readonly live = [new LiveAnswer(), new LiveAnswer()] as const;
-  private readonly news = new News(() => this.loop.soon(), () => this.showTools());
+  private readonly news = new News(follow, () => this.loop.soon(), () => this.showTools());
   private answeredAtMs = 0;
   private drawnMs = 0;
   private isFirst = true;

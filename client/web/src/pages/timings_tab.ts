@@ -18,6 +18,7 @@ import { rankSelector, shownRank } from "../core/timing_rank";
 import { countText, plural, secondsText, valueText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h, named, scroller, type Part } from "../dom";
+import { follow } from "../follow";
 import { gapNote } from "../gap_note";
 import { LiveBatches } from "../live_batches";
 import { loop, type Loop, type Outcome } from "../loop";
@@ -71,7 +72,7 @@ export class TimingsTab implements TrialTab {
   /** Of which question it is, as of when, and what it took. */
   private summarized = { question: "", atMs: -Infinity, tookMs: 0 };
   private readonly live = new LiveBatches();
-  private readonly news = new News(() => this.loop.soon(), () => this.showTools());
+  private readonly news = new News(follow, () => this.loop.soon(), () => this.showTools());
   private answeredAtMs = 0;
   private drawnMs = 0;
   private stack: { stack: Stack; answer: QueryBucketsResponse } | null = null;
