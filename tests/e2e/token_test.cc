@@ -34,17 +34,18 @@ std::vector<std::string> Methods() {
 }
 
 TEST_F(TokenTest, NoMethodOfGrpcBeginsWithoutIt) {
-  const auto channel = Channel();
   const std::vector<std::string> methods = Methods();
   EXPECT_GE(methods.size(), 25u);
   for (const std::string& method : methods) {
     SCOPED_TRACE(method);
+    // One of its own: a connection on which nobody is known ends after 128 calls.
+    const auto channel = Channel();
     for (const std::string& shown :
          std::vector<std::string>{"", "Bearer " + token_ + "0", "Bearer ", "Basic " + token_}) {
       EXPECT_EQ(Call(channel, method, shown).error_code(), grpc::StatusCode::UNAUTHENTICATED);
     }
   }
-  EXPECT_EQ(Call(channel, "/no.such.Service/Method", "Bearer " + token_).error_code(),
+  EXPECT_EQ(Call(Channel(), "/no.such.Service/Method", "Bearer " + token_).error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
 }
 

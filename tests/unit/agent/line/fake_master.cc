@@ -299,8 +299,10 @@ void FakeMaster::CheckResend(const pb::Chunk& chunk) {
 bool FakeMaster::FindPlace(const pb::StreamChunksRequest& request, std::set<std::string>& places,
                            std::vector<pb::StreamChunksResponse>& out) {
   if (!request.has_open()) return true;
-  std::erase_if(places, [&](const std::string& id)
-                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return writers_[id].closed; });
+  std::erase_if(places, [&](const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
+    const auto writer = writers_.find(id);
+    return writer == writers_.end() || writer->second.closed;  // none of a trial that was refused
+  });
   if (places.size() >= kWritersPerStreamMax && !places.contains(request.open().writer())) {
     RefuseOpen(request.open(), "WRITERS_PER_STREAM", out);
     return false;
