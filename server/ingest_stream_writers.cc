@@ -27,15 +27,13 @@ void TellIfAckedIsNotHeld(const pb::Open& open, const OpenedWriter& opened) {
 
 bool IngestStream::HasPlaceFor(const Uuid& writer) {
   absl::MutexLock lock(&mu_);
-  // A machine's stream outlives its trials: writers that are closed give up their places, and so do those that were
-  // refused or went to another stream. What of theirs is not committed yet is only counted off.
-  if (sessions_.size() >= kWritersPerStreamMax) {
-    absl::erase_if(sessions_, [](const auto& entry) {
-      const IngestSession::State state = entry.second->state();
-      return state == IngestSession::State::kClosed || state == IngestSession::State::kFenced;
-    });
+  // A machine's stream outlives its trials: writers that are closed give up their places, and where that is not enough
+  // those that were refused or went to another stream. What of theirs is not committed yet is only counted off.
+  for (const auto over : {IngestSession::State::kClosed, IngestSession::State::kFenced}) {
+    if (sessions_.contains(writer) || sessions_.size() < kWritersPerStreamMax) return true;
+    absl::erase_if(sessions_, [over](const auto& entry) { return entry.second->state() == over; });
   }
-  return sessions_.contains(writer) || sessions_.size() < kWritersPerStreamMax;
+  return sessions_.size() < kWritersPerStreamMax;
 }
 
 bool IngestStream::LivesInOtherTrial(const OpenWriterRequest& request) {

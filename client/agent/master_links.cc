@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "base/log.h"
 #include "client/agent/server_address.h"
@@ -18,20 +17,13 @@ std::string MasterLinks::Resolve(const std::string& server) const {
 }
 
 Sender& MasterLinks::SenderTo(const std::string& server) {
-  const auto [first, end] = links_.equal_range(server);
-  const auto emptiest = std::min_element(first, end, [](const auto& one, const auto& other) {
-    return one.second->sender.writer_count() < other.second->sender.writer_count();
-  });
-  const bool has_room =
-      emptiest != end &&
-      (server == kOffline || emptiest->second->sender.writer_count() < options_.stream_writers_max);
-  const bool may_be_more = links_.size() < static_cast<std::size_t>(options_.stream_count_max);
-  if (has_room || (emptiest != end && !may_be_more)) return emptiest->second->sender;
-  return links_.emplace(server, std::make_unique<Link>())->second->sender;
+  std::unique_ptr<Link>& link = links_[server];
+  if (link == nullptr) link = std::make_unique<Link>();
+  return link->sender;
 }
 
 void MasterLinks::Tend() {
-  std::erase_if(links_, [](const auto& entry) { return entry.second->sender.writer_count() == 0; });
+  std::erase_if(links_, [](const auto& entry) { return entry.second->sender.empty(); });
   if (!stopped_) StartStreams();
   for (const auto& [server, link] : links_) {
     if (link->stream == nullptr) continue;
@@ -40,19 +32,11 @@ void MasterLinks::Tend() {
   }
 }
 
-// Each master's first before any one's second.
 void MasterLinks::StartStreams() {
   int count = stream_count();
-  std::vector<std::pair<std::string, Link*>> firsts;
-  std::vector<std::pair<std::string, Link*>> further;
+  int waiting_count = 0;
   for (const auto& [server, link] : links_) {
     if (link->stream != nullptr || server == kOffline) continue;
-    const bool is_first = !HasStream(server) && (firsts.empty() || firsts.back().first != server);
-    (is_first ? firsts : further).emplace_back(server, link.get());
-  }
-  firsts.insert(firsts.end(), further.begin(), further.end());
-  int waiting_count = 0;
-  for (const auto& [server, link] : firsts) {
     if (count >= options_.stream_count_max) {
       ++waiting_count;
       continue;
@@ -71,11 +55,6 @@ void MasterLinks::StartStreams() {
                {{"connected", count},
                 {"waiting", waiting_count},
                 {"why", "their writers stay in the spool until another master is done with"}});
-}
-
-bool MasterLinks::HasStream(const std::string& server) const {
-  const auto [first, end] = links_.equal_range(server);
-  return std::any_of(first, end, [](const auto& entry) { return entry.second->stream != nullptr; });
 }
 
 void MasterLinks::Stop() {

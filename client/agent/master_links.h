@@ -1,6 +1,5 @@
-// MasterLinks: the ways to the masters that the writers of one root asked for: for each address a
-// Sender and a Stream, made when the first writer needs it and ended when the last one is gone, and
-// further ones where it has more writers than a master takes on one stream.
+// MasterLinks: the ways to the masters that the writers of one root asked for: for each address one
+// Sender and one Stream, made when the first writer needs it and ended when the last one is gone.
 // Confined to the agent's loop; the streams' threads call `on_answer`.
 //
 //   MasterLinks links({.server = "127.0.0.1:7817"}, clock, [&] { loop.Wake(); });
@@ -34,9 +33,6 @@ class MasterLinks {
     };
     // A stream is a connection and two threads. Writers of further masters wait in their spools.
     int stream_count_max = 16;
-    // A master takes 256 on a stream. Some of its places are of writers that left without a Close, or
-    // follow upon one whose spool must not go on. Where no further stream may be, writers take turns.
-    std::size_t stream_writers_max = 192;
   };
 
   // `clock` outlives the links.
@@ -46,8 +42,7 @@ class MasterLinks {
   // Where a writer that asked for `server` goes: an address, or "offline"; that also for what is no
   // address, so that its samples are kept for an upload.
   std::string Resolve(const std::string& server) const;
-  // For one more writer. REQUIRES: `server` was resolved. Lives as long as a writer is on it, and
-  // until the next Tend.
+  // REQUIRES: `server` was resolved. Lives as long as a writer is on it, and until the next Tend.
   Sender& SenderTo(const std::string& server);
 
   // Starts the streams that are needed, wakes them, ends those that nobody uses.
@@ -64,12 +59,11 @@ class MasterLinks {
     std::unique_ptr<Stream> stream;  // null offline, or while there are too many
   };
   void StartStreams();
-  bool HasStream(const std::string& server) const;
 
   const Options options_;
   const Clock& clock_;
   const std::function<void()> on_answer_;
-  std::multimap<std::string, std::unique_ptr<Link>> links_;  // by address
+  std::map<std::string, std::unique_ptr<Link>> links_;  // by address
   bool stopped_ = false;
   absl::Duration waiting_logged_ = -absl::InfiniteDuration();
 };

@@ -75,6 +75,8 @@ class OutboundWriter {
     std::int32_t shared_with = 0;
   };
   Status status() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Of those that a master gives on a stream.
+  bool has_place() const ABSL_LOCKS_EXCLUDED(mu_);
   const Spool& spool() const { return *spool_; }
   const WriterIdentity& identity() const { return identity_; }
 
@@ -103,6 +105,8 @@ class OutboundWriter {
       ABSL_LOCKS_EXCLUDED(mu_);
   // Another token is to be shown than the one that was, or that one again.
   bool IsTokenStaleLocked(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The master knew no such writer after its Close, and has not acked that: it is opened again, and Opened tells.
+  bool IsCloseMissingLocked(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // After a refusal.
   bool MayReopenLocked(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // What is shown now, which is remembered as that.
@@ -113,6 +117,7 @@ class OutboundWriter {
   void OnOpened(const pb::Opened& opened, absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
   bool OnAck(const pb::Ack& ack, absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
   void OnRefused(const pb::Refused& refused, absl::Duration now);
+  bool IsEchoLocked(absl::Duration now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // How long nothing is sent.
   absl::Duration OnTerminalLocked(const pb::Refused& refused, absl::Duration now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -145,6 +150,7 @@ class OutboundWriter {
   bool close_wanted_ ABSL_GUARDED_BY(mu_) = false;
   bool died_ ABSL_GUARDED_BY(mu_) = false;
   absl::Duration not_before_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
+  absl::Duration closes_by_ ABSL_GUARDED_BY(mu_) = absl::InfiniteDuration();
   // A session was refused: until then come answers to what was under way, which are no Open's.
   absl::Duration echoes_until_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();
   absl::Duration sent_at_ ABSL_GUARDED_BY(mu_) = -absl::InfiniteDuration();

@@ -5,11 +5,15 @@
 #include <iterator>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace stepwell::agent {
 
 // The master's word for a token that it does not know, or that has ended.
 inline constexpr char kTokenRefused[] = "TOKEN_REFUSED";
+
+// How long a writer says nothing after a message of its was not taken.
+inline constexpr absl::Duration kNotTakenDelay = absl::Seconds(1);
 
 // Refusals of a chunk, a gap or a Close. All others (of definitions, mostly) leave the sequences as
 // they are: the master takes the chunks, and counts what it drops of a series that it refused.

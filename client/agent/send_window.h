@@ -87,11 +87,11 @@ class SendWindow {
     return state_ == State::kOpening || !inflight_.empty() || (close_sent_ && !closed());
   }
   bool closed() const { return state_ == State::kClosed; }
+  bool is_open() const { return state_ == State::kOpen || state_ == State::kRetired; }
+  // The master holds it open on this connection, or was asked to.
+  bool has_place() const { return is_open() || state_ == State::kOpening; }
   // Its Close was sent on this connection, or is taken: nothing else of it matters to the master.
-  bool is_closing() const {
-    const bool is_open = state_ == State::kOpen || state_ == State::kRetired;
-    return closed() || (is_open && close_sent_);
-  }
+  bool is_closing() const { return closed() || (is_open() && close_sent_); }
   // Stays true when its Close has been taken.
   bool retired() const { return retired_; }
 

@@ -60,17 +60,32 @@ std::shared_ptr<const Sender::Writers> Sender::writers() const {
   return writers_;
 }
 
+bool Sender::MaySpeak(const Writers& all, const OutboundWriter& writer,
+                      std::optional<bool>& is_full) {
+  if (all.size() <= kOpenMax || writer.has_place()) return true;
+  if (!is_full) {
+    const auto placed =
+        std::count_if(all.begin(), all.end(), [](const auto& each) { return each->has_place(); });
+    is_full = static_cast<std::size_t>(placed) >= kOpenMax;
+  }
+  return !*is_full;
+}
+
 bool Sender::HasNext(absl::Duration now) const {
   const auto all = writers();
-  return std::any_of(all->begin(), all->end(),
-                     [now](const auto& writer) { return writer->HasNext(now); });
+  std::optional<bool> is_full;
+  return std::any_of(all->begin(), all->end(), [&](const auto& writer) {
+    return MaySpeak(*all, *writer, is_full) && writer->HasNext(now);
+  });
 }
 
 std::optional<pb::StreamChunksRequest> Sender::Next(absl::Duration now) {
   const auto all = writers();
+  std::optional<bool> is_full;
   for (std::size_t i = 0; i < all->size(); ++i) {
-    ++turn_;
-    if (auto message = (*all)[turn_ % all->size()]->Next(now)) return message;
+    OutboundWriter& writer = *(*all)[++turn_ % all->size()];
+    if (!MaySpeak(*all, writer, is_full)) continue;
+    if (auto message = writer.Next(now)) return message;
   }
   return std::nullopt;
 }
@@ -96,7 +111,11 @@ Sender::Then Sender::OnMessageTo(OutboundWriter& writer, const pb::StreamChunksR
   const std::uint64_t acked_before = writer.status().acked_sequence;
   if (!writer.OnMessage(message, now)) return Then::kGiveUp;
   TellTooOld(message);
-  if (!message.has_opened()) return writer.HasNext(now) ? Then::kMaySend : Then::kGoOn;
+  // Its place may be another's now.
+  const bool is_over = message.has_refused() || (message.has_ack() && message.ack().closed());
+  if (!message.has_opened()) {
+    return is_over || writer.HasNext(now) ? Then::kMaySend : Then::kGoOn;
+  }
   const OutboundWriter::MasterSeen seen{message.opened().incarnation(),
                                         message.opened().committed_sequence() < acked_before};
   const auto all = writers();
@@ -127,9 +146,9 @@ bool Sender::awaits_answer() const {
                      [](const auto& writer) { return writer->status().awaits_answer; });
 }
 
-std::size_t Sender::writer_count() const {
+bool Sender::empty() const {
   absl::MutexLock lock(&mu_);
-  return writers_->size();
+  return writers_->empty();
 }
 
 }  // namespace stepwell::agent

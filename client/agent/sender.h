@@ -1,5 +1,6 @@
 // Sender: which writer speaks next on the one stream of an agent, and which one an answer is for.
-// In turn, so that no writer's backlog keeps another waiting. Knows no gRPC. Thread-safe.
+// In turn, so that no writer's backlog keeps another waiting. Of more writers than a master takes on a
+// stream the others wait until one of those has closed. Knows no gRPC. Thread-safe.
 //
 //   while (auto message = sender.Next(clock.Monotonic())) stream->Write(*message);
 #pragma once
@@ -18,6 +19,9 @@ namespace stepwell::agent {
 
 class Sender {
  public:
+  // A master takes 256. The others are of writers that left without a Close.
+  static constexpr std::size_t kOpenMax = 240;
+
   void Add(std::shared_ptr<OutboundWriter> writer) ABSL_LOCKS_EXCLUDED(mu_);
   void Remove(const OutboundWriter& writer) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -40,7 +44,7 @@ class Sender {
 
   // Something was sent that the master must answer.
   bool awaits_answer() const ABSL_LOCKS_EXCLUDED(mu_);
-  std::size_t writer_count() const ABSL_LOCKS_EXCLUDED(mu_);
+  bool empty() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Of the master that the stream leads to.
   ClockOffset& clock_offset() { return clock_offset_; }
@@ -48,6 +52,9 @@ class Sender {
  private:
   using Writers = std::vector<std::shared_ptr<OutboundWriter>>;  // loop, send and receive threads
   std::shared_ptr<const Writers> writers() const ABSL_LOCKS_EXCLUDED(mu_);
+  // False for one that would open while all places are taken; `is_full` is found out where it matters.
+  static bool MaySpeak(const Writers& all, const OutboundWriter& writer,
+                       std::optional<bool>& is_full);
   // Once for all writers: they have one version.
   void TellTooOld(const pb::StreamChunksResponse& message) ABSL_LOCKS_EXCLUDED(mu_);
   Then OnMessageTo(OutboundWriter& writer, const pb::StreamChunksResponse& message,

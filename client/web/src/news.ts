@@ -20,7 +20,7 @@ export class News {
   /** `open` begins to follow, `soon` asks, `changed` shows how the stream is. */
   constructor(private readonly open: typeof follow, private readonly soon: () => void, private readonly changed: () => void) {}
 
-  /** null = nothing is followed. */
+  /** null = nothing is followed: its tab asks by itself. */
   get state(): FollowState | null {
     return this.known;
   }

@@ -16,7 +16,7 @@ export interface RangeState {
   readonly running: boolean;
   /** What is said of a trial that does not run. */
   readonly ended: string;
-  /** "stale": the last question failed. */
+  /** "stale": the last question failed; null: there is nothing yet that a stream could tell of. */
   readonly follow: FollowState | "stale" | null;
 }
 
@@ -100,6 +100,7 @@ function followBadge(state: RangeState): HTMLElement {
   if (state.follow === "polling") {
     return hinted("follow", { class: "badge", "data-tone": "live", "data-follow": "polling" }, "Another tab has the live stream, or the master has no place for one more", "refreshed every few seconds");
   }
+  if (state.follow === null) return h("span", { class: "badge", "data-follow": "asked" }, "refreshed every few seconds");
   if (state.follow === "live") return h("span", { class: "badge", "data-tone": "live", "data-follow": "live" }, h("span", { class: "dot", "aria-hidden": "true" }), "live");
   return h("span", { class: "badge", "data-follow": "connecting" }, "connecting");
 }

@@ -327,8 +327,10 @@ TEST_F(OutboundWriterTest, AWriterThatIsOverItsRateRestsTenSecondsAndGoesOn) {
   ASSERT_TRUE(RefuseForGood("RATE_LIMIT"));
   EXPECT_NE(writer_->status().state, SendWindow::State::kRefused);
   EXPECT_EQ(writer_->status().refusal, "");
-  // Of the chunk that was under way behind it.
+  // Of the chunks that were under way behind it.
   ASSERT_TRUE(Refuse("NOT_OPEN"));
+  ASSERT_TRUE(RefuseForGood("NOT_OPEN"));
+  EXPECT_NE(writer_->status().state, SendWindow::State::kRefused);
   for (int second = 0; second < 9; ++second) {
     clock_.Advance(absl::Seconds(1));
     ASSERT_THAT(Talk(), IsEmpty()) << "after " << second << " s";
@@ -370,6 +372,27 @@ TEST_F(OutboundWriterTest, AHeartbeatBehindACloseThatWasTakenRefusesNobody) {
   ASSERT_TRUE(RefuseForGood("NOT_OPEN"));
   EXPECT_EQ(writer_->status().state, SendWindow::State::kClosed);
   EXPECT_EQ(writer_->status().refusal, "");
+  clock_.Advance(absl::Minutes(5));
+  EXPECT_THAT(Talk(), IsEmpty());
+}
+
+TEST_F(OutboundWriterTest, ACloseThatNobodyAcksIsToldAnewAfterAMinute) {
+  AppendFrames(1);
+  Talk();
+  ASSERT_TRUE(Open());
+  writer_->RequestClose(false);
+  EXPECT_THAT(Talk(), ElementsAre("1", "close"));
+  ASSERT_TRUE(RefuseForGood("NOT_OPEN"));
+  for (int second = 0; second < 59; ++second) {
+    clock_.Advance(absl::Seconds(1));
+    ASSERT_THAT(Talk(), IsEmpty()) << "after " << second << " s";
+  }
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_THAT(Talk(), ElementsAre("open"));
+  ASSERT_TRUE(Open());
+  EXPECT_THAT(Talk(), ElementsAre("1", "close"));
+  clock_.Advance(absl::Seconds(7));
+  EXPECT_THAT(Talk(), IsEmpty());
 }
 
 TEST_F(OutboundWriterTest, WhatIsAskedForHoldsUntilItIsAskedOtherwiseOrOpenedAnew) {

@@ -222,7 +222,8 @@ export class HeatTab implements TrialTab {
     const covered = coveredRange(answer.value);
     if (range === null) this.whole = covered;
     // What follows goes on to what this answer has.
-    const shown = this.askedRange(view, info);
+    const newest = this.askedRange(view, info);
+    const shown = range && newest ? { start: newest.start, end: Math.max(newest.start + 1, range.end, Math.min(newest.end, covered.end)) } : newest;
     this.range = shown ?? covered;
     this.showAnswer(answer.value, { axis: view.axis, metric, clock, groupBy, range: shown }, info);
     this.showTools();

@@ -172,9 +172,7 @@ TEST_F(SeveralMastersTest, AnUploadSendsAllToOneAndTellsWhatWasRefused) {
 
 class MasterLinksTest : public ::testing::Test {
  protected:
-  MasterLinks links_{{.server = "default:1", .stream_count_max = 2, .stream_writers_max = 3},
-                     RealClock::Get(),
-                     [] {}};
+  MasterLinks links_{{.server = "default:1", .stream_count_max = 2}, RealClock::Get(), [] {}};
   static std::shared_ptr<OutboundWriter> MakeWriter() {
     char pattern[] = "/tmp/stepwell-links-test-XXXXXX";
     Spool::Options options;
@@ -214,50 +212,6 @@ TEST_F(MasterLinksTest, StreamsAreBoundedAndEndWithTheirLastWriter) {
   links_.SenderTo(servers[2]).Remove(*writer);
   links_.Tend();
   EXPECT_EQ(links_.stream_count(), 0);
-}
-
-// One more than a master takes on a stream would be refused for as long as the others live.
-TEST_F(MasterLinksTest, AMastersWritersHaveFurtherStreamsOfWhichNoneHoldsTooMany) {
-  const std::string server = "127.0.0.1:1";
-  std::vector<std::pair<Sender*, std::shared_ptr<OutboundWriter>>> placed;
-  const auto place = [&] {
-    Sender& sender = links_.SenderTo(server);
-    placed.emplace_back(&sender, MakeWriter());
-    sender.Add(placed.back().second);
-    links_.Tend();
-  };
-  for (int i = 0; i < 3; ++i) place();
-  EXPECT_EQ(links_.stream_count(), 1);
-  for (int i = 0; i < 3; ++i) place();
-  EXPECT_EQ(links_.stream_count(), 2);
-  for (const auto& [sender, writer] : placed) EXPECT_EQ(sender->writer_count(), 3u);
-  // No third stream may be: a further one takes turns with the others of one of them.
-  place();
-  EXPECT_EQ(placed.back().first->writer_count(), 4u);
-  EXPECT_EQ(links_.stream_count(), 2);
-  // A place that is free is the next one's.
-  placed.front().first->Remove(*placed.front().second);
-  place();
-  EXPECT_EQ(placed.back().first, placed.front().first);
-  for (const auto& [sender, writer] : placed) sender->Remove(*writer);
-  links_.Tend();
-  EXPECT_EQ(links_.stream_count(), 0);
-}
-
-TEST_F(MasterLinksTest, EachMastersFirstStreamComesBeforeAnyOnesSecond) {
-  for (const char* server : {"127.0.0.1:1", "127.0.0.1:2"}) {
-    for (int i = 0; i < 4; ++i) links_.SenderTo(server).Add(MakeWriter());
-  }
-  links_.SenderTo("offline").Add(MakeWriter());
-  links_.Tend();
-  EXPECT_EQ(links_.stream_count(), 2);
-  // Nobody listens there, which both streams find out.
-  const absl::Time deadline = absl::Now() + absl::Seconds(60);
-  while (links_.troubles().size() < 2 && absl::Now() < deadline) {
-    absl::SleepFor(absl::Milliseconds(10));
-  }
-  EXPECT_THAT(links_.troubles(), ::testing::UnorderedElementsAre(::testing::Key("127.0.0.1:1"),
-                                                                 ::testing::Key("127.0.0.1:2")));
 }
 
 }  // namespace
