@@ -65,6 +65,7 @@ export class News {
       if (this.begun === begun) {
         this.asking = false;
         this.took = took(begun);
+        this.timeAnew();
       }
     }
   }
@@ -75,6 +76,14 @@ export class News {
     this.stream?.follow.stop();
     this.stream = null;
     this.known = null;
+  }
+
+  /** News that came meanwhile were timed by how long it had been under way: now is known what of that counts. */
+  private timeAnew(): void {
+    if (this.timer === undefined) return;
+    clearTimeout(this.timer);
+    this.timer = undefined;
+    this.asksSoon();
   }
 
   private asksSoon(): void {

@@ -73,6 +73,7 @@ export class TimingsTab implements TrialTab {
   private summarized = { question: "", atMs: -Infinity, tookMs: 0 };
   private readonly live = new LiveBatches();
   private readonly news = new News(follow, () => this.loop.soon(), () => this.showTools());
+  private chartsBegunMs = 0;
   private answeredAtMs = 0;
   private drawnMs = 0;
   private stack: { stack: Stack; answer: QueryBucketsResponse } | null = null;
@@ -138,8 +139,7 @@ export class TimingsTab implements TrialTab {
 
   /** What the charts took, not the table, which has a pace of its own. */
   private counted(begunMs: number): number {
-    const answeredMs = Math.max(0, this.answeredAtMs - begunMs);
-    return tookMs(this.summarized.atMs >= begunMs ? Math.max(0, answeredMs - this.summarized.tookMs) : answeredMs, this.drawnMs);
+    return tookMs(Math.max(0, this.answeredAtMs - Math.max(begunMs, this.chartsBegunMs)), this.drawnMs);
   }
 
   private rangeState() {
@@ -177,8 +177,16 @@ export class TimingsTab implements TrialTab {
     if (!view || !info) return "stop";
     const trial = { trialId: info.trial.trialId };
     const range = view.start !== null && view.end !== null ? { start: view.start, end: view.end } : null;
-    const summarized = await this.summarize(range, trial, signal);
-    if (summarized !== "fine") return summarized === "given up" ? "fine" : summarized;
+    const table = this.summarize(range, trial, signal);
+    // Beside the charts, but for the first, which tells of which ranks there are.
+    if (!this.summary) await table;
+    const charts = this.summary ? await this.lookCharts(view, info, range, trial, signal) : "fine";
+    const failure = await table;
+    return failure ? this.showFailure(failure) : charts;
+  }
+
+  private async lookCharts(view: TrialView, info: TrialInfo, range: Range | null, trial: { trialId: bigint }, signal: AbortSignal): Promise<Outcome> {
+    this.chartsBegunMs = performance.now();
     const selector = rankSelector(this.rank(), this.ranks(), info.series);
     if (!selector) {
       this.stack = null;
@@ -209,23 +217,23 @@ export class TimingsTab implements TrialTab {
     return isRunning(info) && view.start === null ? "fine" : "stop";
   }
 
-  /** The table, where it is due. */
-  private async summarize(range: Range | null, trial: { trialId: bigint }, signal: AbortSignal): Promise<Outcome | "given up"> {
+  /** The table, where it is due. null = it is shown, or nobody waits for it. */
+  private async summarize(range: Range | null, trial: { trialId: bigint }, signal: AbortSignal): Promise<Failure | null> {
     const begun = performance.now();
     const { question, atMs, tookMs: took } = this.summarized;
-    if (this.summary && question === this.asked && begun - atMs < Math.max(tableMs, paceMs(took))) return "fine";
+    if (this.summary && question === this.asked && begun - atMs < Math.max(tableMs, paceMs(took))) return null;
     const asked = this.asked;
     const batchRange = range ? axisOf("batch", range).value : undefined;
     const summary = await ask((options) => query.summarizeTimings({ trial, batchRange }, options), signal);
-    if (!summary) return "given up";
-    if (!summary.ok) return this.showFailure(summary.failure);
+    if (!summary) return null;
+    if (!summary.ok) return summary.failure;
     this.summary = summary.value;
     this.summed = range;
     this.showTables();
     const done = performance.now();
     this.summarized = { question: asked, atMs: done, tookMs: done - begun };
     this.hearOrNot(); // Its ranks are known.
-    return "fine";
+    return null;
   }
 
   private showFailure(failure: Failure): Outcome {
