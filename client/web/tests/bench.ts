@@ -18,12 +18,17 @@ export class Bench {
 
   install(): void {
     Object.assign(globalThis, { setTimeout: this.setTimeout, clearTimeout: this.clearTimeout, document: this.tab });
-    performance.now = () => this.now;
+    this.setNow(() => this.now);
   }
 
   remove(): void {
     Object.assign(globalThis, { setTimeout: this.real.setTimeout, clearTimeout: this.real.clearTimeout });
-    performance.now = this.real.now;
+    this.setNow(this.real.now);
+  }
+
+  /** Of Node 18 it takes no assignment. */
+  private setNow(now: () => number): void {
+    Object.defineProperty(performance, "now", { value: now, configurable: true, writable: true });
   }
 
   /** What has no more timers within `ms` waits for the test. */
