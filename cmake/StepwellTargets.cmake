@@ -35,7 +35,7 @@ endif()
 # Sources that the mutants of tests/simulation stand in for: a library gives the rest of itself, object by object.
 set(STEPWELL_MUTATED
   server/group_committer.cc server/ingest_session.cc storage/advance_rules.cc client/agent/frame_sealer.cc
-  client/agent/outbound_writer.cc client/agent/send_window.cc client/agent/served_writer.cc client/agent/spool.cc)
+  client/agent/outbound_writer_answers.cc client/agent/send_window.cc client/agent/served_writer.cc client/agent/spool.cc)
 # Who links a library has them only where something of theirs is named: client/cli/alone brings a log of its own, and
 # monotonic_waits.cc has waits in place of abseil's.
 set(STEPWELL_ALONE base/log.cc base/monotonic_waits.cc)
