@@ -91,13 +91,13 @@ TEST_F(SenderTest, BeyondThoseThatAStreamTakesWritersWaitUntilOneIsOver) {
   closed.mutable_ack()->set_closed(true);
   EXPECT_EQ(sender_.OnMessage(closed, clock_.Monotonic()), Sender::Then::kMaySend);
   const std::set<std::string> second = Talk().opens;
-  EXPECT_EQ(second.size(), 1u);
+  ASSERT_EQ(second.size(), 1u);
   EXPECT_FALSE(first.contains(*second.begin()));
   Open(second);
   // One is refused.
   EXPECT_EQ(Refuse(*first.rbegin(), "TRIAL_ARCHIVED"), Sender::Then::kMaySend);
   const std::set<std::string> third = Talk().opens;
-  EXPECT_EQ(third.size(), 1u);
+  ASSERT_EQ(third.size(), 1u);
   Open(third);
   // One leaves.
   sender_.Remove(*writers_[*third.begin()]);
