@@ -33,9 +33,11 @@ if(STEPWELL_FAILPOINTS)
 endif()
 
 # Sources that the mutants of tests/simulation stand in for: a library gives the rest of itself, object by object.
-set(STEPWELL_MUTATED
-  server/group_committer.cc server/ingest_session.cc storage/advance_rules.cc client/agent/frame_sealer.cc
-  client/agent/outbound_writer_answers.cc client/agent/send_window.cc client/agent/served_writer.cc client/agent/spool.cc)
+set(mutants_json ${PROJECT_SOURCE_DIR}/tests/simulation/mutants/mutants.json)
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${mutants_json})
+file(STRINGS ${mutants_json} STEPWELL_MUTATED REGEX "\"file\": \"")
+list(TRANSFORM STEPWELL_MUTATED REPLACE ".*\"file\": \"([^\"]+)\".*" "\\1")
+list(REMOVE_DUPLICATES STEPWELL_MUTATED)
 # Who links a library has them only where something of theirs is named: client/cli/alone brings a log of its own, and
 # monotonic_waits.cc has waits in place of abseil's.
 set(STEPWELL_ALONE base/log.cc base/monotonic_waits.cc)

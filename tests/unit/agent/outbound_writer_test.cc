@@ -65,6 +65,13 @@ class OutboundWriterTest : public ::testing::Test {
       if (message->has_close()) said.push_back("close");
     }
   }
+  // But for heartbeats.
+  void ExpectSilence(int seconds) {
+    for (int second = 0; second < seconds; ++second) {
+      clock_.Advance(absl::Seconds(1));
+      ASSERT_THAT(Talk(), IsEmpty()) << "after " << second << " s";
+    }
+  }
   bool Open() {
     pb::StreamChunksResponse message;
     message.mutable_opened()->set_credit_bytes(1 << 20);
@@ -331,10 +338,7 @@ TEST_F(OutboundWriterTest, AWriterThatIsOverItsRateRestsTenSecondsAndGoesOn) {
   ASSERT_TRUE(Refuse("NOT_OPEN"));
   ASSERT_TRUE(RefuseForGood("NOT_OPEN"));
   EXPECT_NE(writer_->status().state, SendWindow::State::kRefused);
-  for (int second = 0; second < 9; ++second) {
-    clock_.Advance(absl::Seconds(1));
-    ASSERT_THAT(Talk(), IsEmpty()) << "after " << second << " s";
-  }
+  ExpectSilence(9);
   clock_.Advance(absl::Seconds(2));
   EXPECT_THAT(Talk(), ElementsAre("open"));
   ASSERT_TRUE(Open());
@@ -383,10 +387,7 @@ TEST_F(OutboundWriterTest, ACloseThatNobodyAcksIsToldAnewAfterAMinute) {
   writer_->RequestClose(false);
   EXPECT_THAT(Talk(), ElementsAre("1", "close"));
   ASSERT_TRUE(RefuseForGood("NOT_OPEN"));
-  for (int second = 0; second < 59; ++second) {
-    clock_.Advance(absl::Seconds(1));
-    ASSERT_THAT(Talk(), IsEmpty()) << "after " << second << " s";
-  }
+  ExpectSilence(59);
   clock_.Advance(absl::Seconds(1));
   EXPECT_THAT(Talk(), ElementsAre("open"));
   ASSERT_TRUE(Open());
