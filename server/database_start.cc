@@ -74,10 +74,19 @@ absl::Status MigrateOnce(const std::string& url) {
   return absl::OkStatus();
 }
 
+absl::Status CheckOneDatabase(const ServeOptions& options) {
+  if (options.database_url.empty() || options.data_dir.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--data-dir and --database-url exclude each other: the first is for a private PostgreSQL;"
+      " leave one out");
+}
+
 }  // namespace
 
 // One of somebody else's, /etc for example, is not filled with a database.
 absl::Status CheckDataDirectory(const ServeOptions& options) {
+  // First, for one that may not be given need not be a fit one.
+  STEPWELL_RETURN_IF_ERROR(CheckOneDatabase(options));
   const std::string& directory = options.data_dir;
   if (directory.empty()) return absl::OkStatus();
   const std::string as_given = absl::StrCat("--data-dir ", directory, ": ");
@@ -106,12 +115,8 @@ absl::Status CheckDataDirectory(const ServeOptions& options) {
 
 absl::StatusOr<StartedDatabase> StartDatabase(const ServeOptions& options) {
   StartedDatabase started;
+  STEPWELL_RETURN_IF_ERROR(CheckOneDatabase(options));
   if (!options.database_url.empty()) {
-    if (!options.data_dir.empty()) {
-      return absl::InvalidArgumentError(
-          "--data-dir and --database-url exclude each other: the first is for a private "
-          "PostgreSQL; leave one out");
-    }
     STEPWELL_RETURN_IF_ERROR(
         Annotate(PgConninfo(options.database_url, {}).status(), "--database-url"));
     started.url = options.database_url;

@@ -25,6 +25,7 @@ struct StartedDatabase {
 };
 
 // Of --data-dir, before anything is written there. kFailedPrecondition: it is somebody else's.
+// kInvalidArgument: a URL is given as well.
 absl::Status CheckDataDirectory(const ServeOptions& options);
 
 // Creates the data directory and starts a private PostgreSQL in it; with a URL only checks that.

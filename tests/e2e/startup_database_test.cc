@@ -28,12 +28,17 @@ TEST_F(StartupDatabaseTest, BrokenDatabaseUrl) {
 }
 
 TEST_F(StartupDatabaseTest, BothDatabases) {
-  EXPECT_EQ(Serve({"--grpc-listen=127.0.0.1:0", "--http-listen=127.0.0.1:0", "--data-dir=/tmp/x",
-                   "--database-url=postgresql:///x"}),
-            "exit 78");
-  EXPECT_EQ(said_,
-            "stepwell serve: --data-dir and --database-url exclude each other: the first is for a"
-            " private PostgreSQL; leave one out\n");
+  const std::string strangers = scratch_ / "strangers";
+  ASSERT_EQ(mkdir(strangers.c_str(), 0755), 0);
+  std::ofstream(strangers + "/photo.jpeg") << "of somebody";
+  for (const std::string& directory : {scratch_ / "nowhere", strangers}) {
+    EXPECT_EQ(Serve({"--grpc-listen=127.0.0.1:0", "--http-listen=127.0.0.1:0",
+                     "--data-dir=" + directory, "--database-url=postgresql:///x"}),
+              "exit 78");
+    EXPECT_EQ(said_,
+              "stepwell serve: --data-dir and --database-url exclude each other: the first is for a"
+              " private PostgreSQL; leave one out\n");
+  }
 }
 
 TEST_F(StartupDatabaseTest, DatabaseOrUserThatIsNotThere) {
