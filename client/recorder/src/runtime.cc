@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "client/recorder/src/exit_hook.h"
 #include "client/recorder/src/exit_wait.h"
 #include "client/recorder/src/file_room.h"
 #include "client/recorder/src/monotonic.h"
@@ -218,7 +219,7 @@ stepwell_state Runtime::Open(OpenWishes wishes) {
   writer->StartMaintenance();
   writer->AwaitFirstLook();
   // Registered this late, it runs before the destructors of what the program made earlier.
-  if (!closes_at_exit_) closes_at_exit_ = std::atexit(&Runtime::CloseAtExit) == 0;
+  if (!closes_at_exit_) closes_at_exit_ = CallAtExit(&Runtime::CloseAtExit);
   {
     const std::lock_guard lock(mutex_);
     UseLocked(std::move(writer), state, Joined(remarks));
