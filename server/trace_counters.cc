@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/machine_clocks.h"
 #include "server/trial_metrics.h"
 
 namespace stepwell {
@@ -15,6 +17,14 @@ constexpr std::int64_t kMarginUs = 1'000'000;
 // Reading what lies between two windows costs less than asking again.
 constexpr std::int64_t kJoinUs = 60'000'000;
 constexpr std::size_t kRangesMax = 100;
+
+// Of disjoint ranges in order.
+bool IsWithin(const std::vector<v1::TimeRange>& ranges, std::int64_t time_us) {
+  const auto later = std::upper_bound(
+      ranges.begin(), ranges.end(), time_us,
+      [](std::int64_t time, const v1::TimeRange& each) { return time < each.start_time_us(); });
+  return later != ranges.begin() && time_us <= std::prev(later)->end_time_us();
+}
 
 }  // namespace
 
@@ -56,22 +66,47 @@ MergedCounter CounterOf(const v1::Series& series) {
 }
 
 absl::StatusOr<TraceCounters> AddTraceCounters(const QueryReads& reads, const v1::TrialRef& trial,
-                                               const ReadCall& call, MergeWriter& writer) {
+                                               const ReadCall& call, const MergePlan& plan,
+                                               MergeWriter& writer) {
   TraceCounters counters;
+  if (plan.alignment == MergeAlignment::kStart && plan.inputs.size() > 1) {
+    counters.note =
+        "what machines measured has no place where traces are aligned by their starts: it is left"
+        " out";
+    return counters;
+  }
+  const MachineClocks clocks(plan);
+  const std::vector<v1::TimeRange> common = CounterRanges(writer.windows(), kRangesMax);
+  const auto say = [&](const std::string& note) {
+    absl::StrAppend(&counters.note, counters.note.empty() ? "" : "; ", note);
+  };
+  if (!clocks.has_all()) {
+    say(absl::StrCat("the machines' clocks lie at more than ", MachineClocks::kApartMax,
+                     " times, more than a minute apart: what some measured is not in it"));
+  }
   std::set<std::int32_t> series;
-  std::int64_t count = 0;
+  std::int64_t read_count = 0;
+  std::int64_t written_count = 0;
   absl::Status written;
   const auto take = [&](const v1::ReadSamplesResponse& samples) {
-    if (samples.values_size() == 0) return true;
-    series.insert(samples.series().series_no());
-    written = writer.BeginCounter(CounterOf(samples.series()));
+    const auto agent = samples.series().key().labels().find("agent");
+    const std::string machine = agent == samples.series().key().labels().end() ? "" : agent->second;
+    bool is_begun = false;
     for (int i = 0; written.ok() && i < samples.values_size(); ++i) {
-      written = writer.TakeCount(samples.timestamps_us(i) * 1000, samples.values(i));
+      const std::int64_t time_ns = clocks.PlaceOf(machine, samples.timestamps_us(i) * 1000);
+      // What others' clocks made be read.
+      if (!IsWithin(common, time_ns / 1000)) continue;
+      if (!std::exchange(is_begun, true)) {
+        series.insert(samples.series().series_no());
+        written = writer.BeginCounter(CounterOf(samples.series()));
+      }
+      if (written.ok()) written = writer.TakeCount(time_ns, samples.values(i));
+      ++written_count;
     }
-    count += samples.values_size();
-    return written.ok() && count < kTraceCountsMax;
+    read_count += samples.values_size();
+    return written.ok() && read_count < kTraceCountsMax;
   };
-  for (const v1::TimeRange& range : CounterRanges(writer.windows(), kRangesMax)) {
+  for (const v1::TimeRange& range : CounterRanges(clocks.OwnTimes(writer.windows()), kRangesMax)) {
     for (const std::string_view group : kMachineGroups) {
       v1::ReadSamplesRequest request;
       *request.mutable_trial() = trial;
@@ -80,14 +115,14 @@ absl::StatusOr<TraceCounters> AddTraceCounters(const QueryReads& reads, const v1
       const absl::Status read = reads.ReadSamples(request, call, take);
       STEPWELL_RETURN_IF_ERROR(written);
       counters.series_count = static_cast<std::int32_t>(series.size());
-      if (count >= kTraceCountsMax) {
-        counters.note = absl::StrCat("of what machines measured, the first ", count,
-                                     " samples are in it, allowed are ", kTraceCountsMax);
+      if (read_count >= kTraceCountsMax) {
+        say(absl::StrCat("of what machines measured, the first ", written_count,
+                         " samples are in it: allowed to read are ", kTraceCountsMax));
         return counters;
       }
       if (absl::IsCancelled(read)) return read;
       if (!read.ok()) {
-        counters.note = absl::StrCat("what machines measured is not all in it: ", read.message());
+        say(absl::StrCat("what machines measured is not all in it: ", read.message()));
         return counters;
       }
     }

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/trace/interval_set.h"
+#include "base/trace/merge_plan.h"
 #include "base/trace/merge_writer.h"
 #include "server/query_reads.h"
 #include "stepwell/v1/model.pb.h"
@@ -29,10 +30,12 @@ std::vector<v1::TimeRange> CounterRanges(const std::vector<Interval>& windows_ns
 // "machine node-a", and "cpu_util_core core=3": what a series is called among the rows of a trace.
 MergedCounter CounterOf(const v1::Series& series);
 
-// Of the windows that the writer has written. A failure to read is a note, not a failed merge; one to write ends it.
+// Of the windows that the writer has written, each machine's where its traces are. A failure to read is a note, not a failed
+// merge; one to write ends it.
 [[nodiscard]] absl::StatusOr<TraceCounters> AddTraceCounters(const QueryReads& reads,
                                                              const v1::TrialRef& trial,
                                                              const ReadCall& call,
+                                                             const MergePlan& plan,
                                                              MergeWriter& writer);
 
 }  // namespace stepwell

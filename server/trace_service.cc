@@ -357,7 +357,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
       const ReadCall call{.deadline = SteadyTime::Now() + kCountersPatience,
                           .cancelled = [&may_go_on] { return !may_go_on().ok(); },
                           .readable_projects = ReadableProjects(caller)};
-      STEPWELL_ASSIGN_OR_RETURN(counters, AddTraceCounters(samples_, request.trial(), call, merge));
+      STEPWELL_ASSIGN_OR_RETURN(
+          counters, AddTraceCounters(samples_, request.trial(), call, placed.plan, merge));
       return absl::OkStatus();
     };
     const bool is_counted = !request.without_system_metrics();

@@ -1,6 +1,9 @@
 #include "base/trace/master_clock.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
 
 namespace stepwell {
 namespace {
@@ -9,40 +12,132 @@ constexpr std::int64_t kHourNs = std::int64_t{3600} * 1'000'000'000;
 // Of two clocks that have anything in common; sums of several fit into 64 bits.
 constexpr std::int64_t kAheadMaxNs = 24 * 366 * kHourNs;
 
-std::int64_t DriftNs(std::int64_t from_ns, std::int64_t to_ns) {
-  const double apart = static_cast<double>(to_ns) - static_cast<double>(from_ns);
-  return static_cast<std::int64_t>(std::max(apart, 0.0) * kClockDriftMax) + 1;
+double ApartNs(std::int64_t from_ns, std::int64_t to_ns) {
+  return static_cast<double>(to_ns) - static_cast<double>(from_ns);
+}
+
+std::int64_t DriftNs(double apart_ns) {
+  return static_cast<std::int64_t>(std::max(apart_ns, 0.0) * kClockDriftMax) + 1;
+}
+
+// Of `sign` times how far the master is ahead: the most.
+std::int64_t High(const MasterClock::Bounds& ahead, std::int64_t sign) {
+  return sign > 0 ? ahead.high_ns : -ahead.low_ns;
 }
 
 }  // namespace
 
+// What `by` allows at another time, grown by the drift, it allows here. False: that contradicts it.
+bool MasterClock::Narrow(Point& point, const Point& by) {
+  const double apart = ApartNs(by.at_ns, point.at_ns);
+  const std::int64_t drift = DriftNs(apart < 0 ? -apart : apart);
+  point.ahead.low_ns = std::max(point.ahead.low_ns, by.ahead.low_ns - drift);
+  point.ahead.high_ns = std::min(point.ahead.high_ns, by.ahead.high_ns + drift);
+  return point.ahead.low_ns <= point.ahead.high_ns;
+}
+
+// The most at any time of `window`, which lies between both: each allows what it does, and the drift since; where both allow
+// the same is the most. Of a clock that was set nobody knows when: whatever either of them allows.
+std::int64_t MasterClock::HighBetween(const Point& before, const Point& after, Interval window,
+                                      std::int64_t sign) const {
+  const std::int64_t high = High(before.ahead, sign);
+  const double all = ApartNs(before.at_ns, after.at_ns);
+  if (was_set_) return std::max(high, High(after.ahead, sign)) + DriftNs(all);
+  const auto rise = static_cast<double>(High(after.ahead, sign) - high);
+  const double meet = all / 2 + rise / (2 * kClockDriftMax);
+  const double begin = ApartNs(before.at_ns, window.begin);
+  const double at = std::clamp(meet, begin, std::max(begin, ApartNs(before.at_ns, window.end)));
+  const double above = std::min(at * kClockDriftMax, rise + (all - at) * kClockDriftMax);
+  return high + static_cast<std::int64_t>(std::ceil(above)) + 1;
+}
+
 void MasterClock::Take(const Reading& reading, std::string_view trial) {
   const bool is_absurd = reading.error_ns < 0 || reading.error_ns > kAheadMaxNs ||
                          reading.ahead_ns > kAheadMaxNs || reading.ahead_ns < -kAheadMaxNs;
-  const bool is_late = last_.has_value() && reading.at_ns < last_->at_ns;
-  const bool is_others = last_.has_value() && trial != trial_;
+  const bool is_late = is_known() && reading.at_ns < points_.back().at_ns;
+  const bool is_others = is_known() && trial != trial_;
   if (is_absurd || is_late || is_others) return;
-  std::int64_t low = reading.ahead_ns - reading.error_ns;
-  std::int64_t high = reading.ahead_ns + reading.error_ns;
-  if (!last_.has_value()) {
-    first_ = reading;
-    trial_ = trial;
-    low_ns_ = low;
-    high_ns_ = high;
-  } else {
-    // In between the bounds of both hold, each grown by the drift: at most where they meet.
-    const std::int64_t drift = DriftNs(last_->at_ns, reading.at_ns);
-    high = std::max(high, (last_->ahead_ns + last_->error_ns + high + drift) / 2);
-    low = std::min(low, (last_->ahead_ns - last_->error_ns + low - drift) / 2);
-    low_ns_ = std::min(low_ns_, low);
-    high_ns_ = std::max(high_ns_, high);
+  const Point point = {reading.at_ns,
+                       {reading.ahead_ns - reading.error_ns, reading.ahead_ns + reading.error_ns}};
+  trial_ = trial;
+  is_settled_ = false;
+  // The newest is always there; of the others those at every stride.
+  if (is_known() && (taken_ - 1) % stride_ != 0) points_.pop_back();
+  if (points_.size() == kReadingsMax) {
+    for (std::size_t i = 1; i < kReadingsMax / 2; ++i) points_[i] = points_[2 * i];
+    points_.resize(kReadingsMax / 2);
+    stride_ *= 2;
   }
-  last_ = reading;
+  points_.push_back(point);
+  ++taken_;
 }
 
-std::int64_t MasterClock::ErrorFrom(std::int64_t first_ns) const {
-  const std::int64_t off = std::max(high_ns_ - last_->ahead_ns, last_->ahead_ns - low_ns_);
-  return off + (first_ns < first_.at_ns ? DriftNs(first_ns, first_.at_ns) : 0);
+MasterClock MasterClock::Of(const std::vector<const MasterClock*>& clocks, std::string_view trial) {
+  MasterClock all;
+  all.trial_ = trial;
+  for (const MasterClock* each : clocks) {
+    if (each->trial_ != trial) continue;
+    all.points_.insert(all.points_.end(), each->points_.begin(), each->points_.end());
+  }
+  std::stable_sort(all.points_.begin(), all.points_.end(), IsEarlier);
+  all.Settle();
+  return all;
+}
+
+void MasterClock::Settle() {
+  is_settled_ = true;
+  std::vector<Point> narrow = points_;
+  bool fits = true;
+  for (std::size_t i = 1; fits && i < narrow.size(); ++i) fits = Narrow(narrow[i], narrow[i - 1]);
+  for (std::size_t i = narrow.size(); fits && i-- > 1;) fits = Narrow(narrow[i - 1], narrow[i]);
+  was_set_ = !fits;
+  if (fits) points_ = std::move(narrow);
+  while (points_.size() > kTogetherMax) Halve();
+}
+
+// What one that goes allows its neighbours allow, but for the drift. Of a clock that was set both of two count on.
+void MasterClock::Halve() {
+  const Point last = points_.back();
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < points_.size(); i += 2) {
+    Point& point = points_[kept++] = points_[i];
+    if (!was_set_ || i + 1 == points_.size()) continue;
+    point.ahead.low_ns = std::min(point.ahead.low_ns, points_[i + 1].ahead.low_ns);
+    point.ahead.high_ns = std::max(point.ahead.high_ns, points_[i + 1].ahead.high_ns);
+  }
+  points_.resize(kept);
+  points_.push_back(last);
+}
+
+MasterClock::Bounds MasterClock::Within(Interval window) const {
+  if (!is_settled_) return Of({this}, trial_).Within(window);
+  window.end = std::max(window.begin, window.end);
+  return {.low_ns = -HighWithin(window, -1), .high_ns = HighWithin(window, 1)};
+}
+
+std::int64_t MasterClock::HighWithin(Interval window, std::int64_t sign) const {
+  std::int64_t most = std::numeric_limits<std::int64_t>::min();
+  const Point& first = points_.front();
+  const Point& last = points_.back();
+  if (window.begin <= first.at_ns) {
+    const double apart = ApartNs(window.begin, first.at_ns);
+    most = High(first.ahead, sign) + (apart > 0 ? DriftNs(apart) : 0);
+  }
+  if (window.end >= last.at_ns) {
+    const double apart = ApartNs(last.at_ns, window.end);
+    most = std::max(most, High(last.ahead, sign) + (apart > 0 ? DriftNs(apart) : 0));
+  }
+  // From the point before the window on.
+  auto after =
+      std::upper_bound(points_.begin(), points_.end(), Point{.at_ns = window.begin}, IsEarlier);
+  if (after == points_.begin()) ++after;
+  for (; after != points_.end() && std::prev(after)->at_ns <= window.end; ++after) {
+    const Point& before = *std::prev(after);
+    const Interval part = {std::max(window.begin, before.at_ns),
+                           std::min(window.end, after->at_ns)};
+    most = std::max(most, HighBetween(before, *after, part, sign));
+  }
+  return most;
 }
 
 }  // namespace stepwell

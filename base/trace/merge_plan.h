@@ -1,15 +1,17 @@
 // MergePlan: how traces of several ranks, cycles and profilers come onto one time line: by how much each is
 // shifted, how far that may be off, and which rows it gets. Pure functions, thread-safe.
 //
-// Clocks, in this order:
+// Inputs share a clock where they are of one machine, or of one rank whose machine nobody tells; they are never shifted
+// against each other while they overlap in time. Clocks, in this order:
 //   1. A shift that a person gave.
 //   2. Where ranks left a barrier together (TraceOrigin::sync_time_ns): the lowest rank's clock counts, and each
 //      file is shifted by the difference of its own cycle, not by another's: clocks drift. What a native profiler
 //      of the same rank wrote goes by the last barrier before it.
 //   3. Where agents wrote of their exchanges with the master (MasterClock), what lies on no barrier's clock: shifted by the
-//      difference to the lowest rank's. The error is that of both, drift included.
-//   4. Otherwise none: files of one machine share its clock, and files of several are off by what their clocks are,
-//      which nothing here can tell (error unknown).
+//      difference to the reference, the clock of the barriers' base or else of the lowest rank that has one (of its first
+//      file). The error is that of both clocks, at the worst moment of those files, drift included.
+//   4. Otherwise none: files of several clocks are off by what these are, which nothing here can tell (error unknown).
+// Cores: merge_clocks has them, and the rows are chosen here.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +29,7 @@ struct MergeInput {
   TraceOrigin origin;
   std::optional<std::int32_t> rank;  // before what the trace says itself
   std::string cycle;    // "ep0-ba7"; ranks' files of one cycle share it. Empty: by order in time
-  std::string machine;  // empty: unknown
+  std::string machine;  // before what the trace says itself; empty: unknown
   std::optional<std::int64_t> shift_ns;
 };
 
@@ -39,19 +41,22 @@ enum class MergeAlignment {
 struct PlacedInput {
   std::string label;
   std::int32_t rank = 0;
+  std::string machine = {};  // empty: unknown
   bool is_native = false;
-  // What belongs to one row of processes: rank and profiler, over all cycles. A rank whose trace is there
-  // twice at one time has a lane of its own for each.
+  // What belongs to one row of processes: rank and profiler, over all cycles. A rank of which several traces are of one
+  // time (half of the shorter one, or more) has a lane of its own for each.
   std::int32_t lane = 0;
   std::int64_t base_time_ns = 0;         // added to each of its times, then
   std::int64_t shift_ns = 0;             // this
   std::optional<std::int64_t> error_ns;  // nothing: unknown
+  Interval window = {};                  // TraceOrigin's, by its own clock
   std::map<std::string, std::string, std::less<>> process_names;
 };
 
 struct MergePlan {
   std::int64_t base_time_ns = 0;  // what times of the merged trace count from, since 1970
   std::vector<PlacedInput> inputs;
+  MergeAlignment alignment = MergeAlignment::kClock;
   std::vector<std::string> notes;  // for people
 };
 

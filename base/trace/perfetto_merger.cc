@@ -13,11 +13,13 @@
 #include "base/status_macros.h"
 #include "base/trace/bounded_text.h"
 #include "base/trace/exact_time.h"
+#include "base/trace/master_clock.h"
 #include "base/trace/merge_rows.h"
 #include "base/trace/perfetto_slices.h"
 #include "base/trace/perfetto_writer.h"
 #include "base/trace/trace_event.h"
 #include "base/trace/trace_merger.h"
+#include "base/trace/trace_origin.h"
 
 namespace stepwell {
 namespace {
@@ -112,6 +114,7 @@ struct PerfettoMerger::Impl {
 
   bool Take(const TraceEvent& event, std::optional<std::int64_t> time);
   bool TakeMetadata(const TraceEvent& event);
+  bool KeepMetadata(std::string_view name, const TraceEvent& event);
   bool TakeWhole(const TraceEvent& event, std::int64_t time_ns);
   bool TakeBegin(Lane* lane, const TraceEvent& event, std::int64_t time_ns);
   bool TakeEnd(Lane* lane, const TraceEvent& event, std::int64_t time_ns);
@@ -163,7 +166,7 @@ absl::Status PerfettoMerger::TakeEvent(std::string_view json) {
     return absl::OkStatus();
   }
   const TraceEvent& event = impl.parser.event();
-  if (IsReplacedByMerge(event)) return absl::OkStatus();
+  if (IsReplacedByMerge(event, impl.plan)) return absl::OkStatus();
   std::optional<std::int64_t> time;
   if (event.phase != 'M') time = MergedTimeNs(impl.plan.inputs[impl.input], event.time);
   if (time.has_value() && impl.CanSay(*time)) NoteTime(*time);
@@ -353,7 +356,23 @@ bool PerfettoMerger::Impl::Take(const TraceEvent& event, std::optional<std::int6
   }
 }
 
+// Whose clock it is, in the form in which an agent writes it. Without a time of its own it stands nowhere.
+bool PerfettoMerger::Impl::KeepMetadata(std::string_view name, const TraceEvent& event) {
+  const std::optional<std::int64_t> at_ns = MergedTimeNs(plan.inputs[input], event.time);
+  const Process* process = ProcessOf(event.pid);
+  if (!at_ns.has_value() || !CanSay(*at_ns) || process == nullptr) return false;
+  std::string body;
+  writer.AppendName(name, body);
+  writer.AppendCategory(kMetadataCategory, body);
+  AppendArgs(event.args, body);
+  writer.AddInstant(process->track, *at_ns, body);
+  return true;
+}
+
 bool PerfettoMerger::Impl::TakeMetadata(const TraceEvent& event) {
+  for (const char* name : {kMasterClockEvent, kMachineEvent}) {
+    if (event.name == absl::StrCat("\"", name, "\"")) return KeepMetadata(name, event);
+  }
   if (event.name != "\"thread_name\"") return true;
   const auto name = TextOfJson(MemberOfJson(event.args, "name"));
   const Lane* lane = name.has_value() ? ThreadOf(event) : nullptr;

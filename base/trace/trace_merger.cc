@@ -27,6 +27,12 @@ std::string RankInfoOf(const MergePlan& plan) {
   return absl::StrCat(",\"distributedInfo\":{\"rank\":", plan.inputs.front().rank, "}");
 }
 
+// Of a native profiler and nothing else, for who merges it once more.
+bool IsNative(const MergePlan& plan) {
+  return std::all_of(plan.inputs.begin(), plan.inputs.end(),
+                     [](const PlacedInput& input) { return input.is_native; });
+}
+
 // {"local":"0x1"} or {"global":"0x1"}, kept apart between inputs; anything else as it was written.
 std::string MergedId2(std::size_t input, std::string_view id2) {
   for (const char* kind : {"local", "global"}) {
@@ -45,7 +51,8 @@ TraceMerger::TraceMerger(const MergePlan& plan, TakeBytes take)
 
 absl::Status TraceMerger::Begin() {
   absl::StrAppend(&out_, "{\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":", plan_.base_time_ns,
-                  RankInfoOf(plan_), ",\"metadata\":{\"merged_by\":\"stepwell\",\"inputs\":[");
+                  RankInfoOf(plan_), ",\"metadata\":{\"merged_by\":\"stepwell\",\"is_native\":",
+                  IsNative(plan_) ? "true" : "false", ",\"inputs\":[");
   for (std::size_t i = 0; i < plan_.inputs.size(); ++i) {
     const PlacedInput& input = plan_.inputs[i];
     absl::StrAppend(&out_, i == 0 ? "" : ",", "\n{\"file\":");
@@ -66,8 +73,24 @@ absl::Status TraceMerger::Begin() {
 }
 
 absl::Status TraceMerger::BeginInput(std::size_t index) {
+  const absl::Status ended = EndInput();
   input_ = index;
+  last_ns_ = plan_.base_time_ns;
   BeginWindow();
+  return ended;
+}
+
+absl::Status TraceMerger::EndInput() {
+  for (auto& [thread, depth] : std::exchange(open_, {})) {
+    for (; depth > 0; --depth) {
+      BeginObject('E');
+      out_ += ",\"ts\":";
+      AppendMicros(last_ns_ - plan_.base_time_ns, out_);
+      absl::StrAppend(&out_, ",\"pid\":", thread.first, ",\"tid\":", thread.second,
+                      ",\"args\":{\"unfinished\":true}}");
+      if (const absl::Status status = HandOver(kPieceBytes); !status.ok()) return status;
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -77,7 +100,7 @@ absl::Status TraceMerger::TakeEvent(std::string_view json) {
     return absl::OkStatus();
   }
   const TraceEvent& event = parser_.event();
-  if (IsReplacedByMerge(event)) return absl::OkStatus();
+  if (IsReplacedByMerge(event, plan_)) return absl::OkStatus();
   if (WriteEvent(event)) {
     ++written_count_;
   } else {
@@ -86,14 +109,17 @@ absl::Status TraceMerger::TakeEvent(std::string_view json) {
   return HandOver(kPieceBytes);
 }
 
-bool IsReplacedByMerge(const TraceEvent& event) {
+bool IsReplacedByMerge(const TraceEvent& event, const MergePlan& plan) {
   if (event.phase != 'M') return false;
-  constexpr std::string_view kNames[] = {"\"process_name\"",
-                                         "\"process_sort_index\"",
-                                         "\"global_rank\"",
-                                         "\"clock_sync_timestamp_us\"",
-                                         "\"clock_sync_error_bound\"",
-                                         "\"master_clock\""};
+  if (event.name == "\"master_clock\"" || event.name == "\"machine\"") {
+    // Whose clock it is and what that exchanged with its master is told on where all of it is of one.
+    return !std::all_of(plan.inputs.begin(), plan.inputs.end(), [](const PlacedInput& each) {
+      return each.shift_ns == 0 && each.error_ns == 0;
+    });
+  }
+  constexpr std::string_view kNames[] = {"\"process_name\"", "\"process_sort_index\"",
+                                         "\"global_rank\"", "\"clock_sync_timestamp_us\"",
+                                         "\"clock_sync_error_bound\""};
   for (const std::string_view name : kNames) {
     if (event.name == name) return true;
   }
@@ -102,27 +128,32 @@ bool IsReplacedByMerge(const TraceEvent& event) {
 
 bool TraceMerger::WriteEvent(const TraceEvent& event) {
   std::int64_t time_ns = 0;
-  if (event.phase != 'M') {
+  const bool has_time = event.phase != 'M' || !event.time.empty();
+  if (has_time) {
     const std::optional<std::int64_t> merged = MergedTimeNs(plan_.inputs[input_], event.time);
     if (!merged.has_value() || __builtin_sub_overflow(*merged, plan_.base_time_ns, &time_ns)) {
       return false;
     }
-    NoteTime(*merged);
+    if (event.phase != 'M') NoteTime(*merged);
+    last_ns_ = std::max(last_ns_, *merged);
+    std::int64_t end_ns = 0;
+    // What is open ends behind it.
+    if (!open_.empty() && !event.duration.empty() &&
+        !__builtin_add_overflow(*merged, NsOfMicros(event.duration).value_or(0), &end_ns)) {
+      last_ns_ = std::max(last_ns_, end_ns);
+    }
   }
   const std::int64_t pid = PidOf(event.pid);
   const std::int64_t tid = pid == MergeRows::kNoRow ? pid : TidOf(pid, event.tid);
-  if (tid == MergeRows::kNoRow) return false;
+  if (tid == MergeRows::kNoRow || !Nest(event.phase, pid, tid)) return false;
 
-  out_ += is_first_ ? "\n{\"ph\":\"" : ",\n{\"ph\":\"";
-  out_ += event.phase;
-  out_ += '"';
-  is_first_ = false;
+  BeginObject(event.phase);
   const auto copy = [&](std::string_view name, std::string_view value) {
     if (!value.empty()) out_.append(",\"").append(name).append("\":").append(value);
   };
   copy("name", event.name);
   copy("cat", event.category);
-  if (event.phase != 'M') {
+  if (has_time) {
     out_ += ",\"ts\":";
     AppendMicros(time_ns, out_);
   }
@@ -141,6 +172,30 @@ bool TraceMerger::WriteEvent(const TraceEvent& event) {
   }
   copy("args", event.args);
   out_ += '}';
+  return true;
+}
+
+void TraceMerger::BeginObject(char phase) {
+  out_ += is_first_ ? "\n{\"ph\":\"" : ",\n{\"ph\":\"";
+  out_ += phase;
+  out_ += '"';
+  is_first_ = false;
+}
+
+bool TraceMerger::Nest(char phase, std::int64_t pid, std::int64_t tid) {
+  if (phase != 'B' && phase != 'E') return true;
+  const auto found = open_.find({pid, tid});
+  if (phase == 'E') {
+    if (found == open_.end() || found->second == 0) return false;
+    --found->second;
+    return true;
+  }
+  if (found != open_.end()) {
+    ++found->second;
+    return true;
+  }
+  if (open_.size() >= MergeRows::kRowsMax) return false;
+  open_.emplace(std::pair(pid, tid), 1);
   return true;
 }
 
@@ -170,6 +225,7 @@ std::int64_t TraceMerger::TidOf(std::int64_t pid, std::string_view tid) {
 }
 
 absl::Status TraceMerger::BeginCounter(const MergedCounter& counter) {
+  if (const absl::Status ended = EndInput(); !ended.ok()) return ended;
   const auto [pid, is_new] = counter_pids_.try_emplace(counter.process, MergeRows::kNoRow);
   if (is_new) {
     pid->second = rows_.AddProcess().number;
@@ -223,6 +279,7 @@ absl::Status TraceMerger::HandOver(std::size_t at_least) {
 }
 
 absl::Status TraceMerger::End() {
+  if (const absl::Status ended = EndInput(); !ended.ok()) return ended;
   out_ += "\n]}\n";
   return HandOver(0);
 }

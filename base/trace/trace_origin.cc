@@ -1,6 +1,7 @@
 #include "base/trace/trace_origin.h"
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 
 #include "base/trace/bounded_text.h"
@@ -20,19 +21,93 @@ std::optional<std::int32_t> RankOf(std::string_view json) {
   return static_cast<std::int32_t>(*rank);
 }
 
+// What a glance at an event tells, a tenth of what parsing it costs.
+struct Glance {
+  bool may_be_metadata = false;
+  // An argument may have been taken for a time.
+  bool is_doubtful = false;
+  // Whole microseconds, rounded down.
+  std::optional<std::int64_t> time_us;
+  std::optional<std::int64_t> duration_us;
+};
+
+std::optional<std::int64_t> FloorMicros(std::optional<std::int64_t> ns) {
+  if (!ns.has_value()) return ns;
+  return *ns / 1000 - (*ns % 1000 < 0 ? 1 : 0);
+}
+
+// The number behind `"ts"`, of which `rest` is what follows; nothing where that was no member's name.
+std::optional<std::int64_t> WholeMicros(std::string_view rest) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  rest.remove_prefix(std::min(rest.find_first_not_of(kBlank), rest.size()));
+  if (rest.empty() || rest.front() != ':') return std::nullopt;
+  rest.remove_prefix(1);
+  rest.remove_prefix(std::min(rest.find_first_not_of(kBlank), rest.size()));
+  if (!rest.empty() && rest.front() == '"') rest.remove_prefix(1);
+  std::int64_t micros = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), micros);
+  if (error != std::errc()) return std::nullopt;
+  const std::string_view number =
+      rest.substr(0, std::min(rest.find_first_not_of("+-.eE0123456789"), rest.size()));
+  if (number.find_first_of("eE") != std::string_view::npos) return FloorMicros(NsOfMicros(number));
+  const bool has_more = end != rest.data() + rest.size() && *end == '.';
+  const bool is_below = rest.front() == '-' && has_more;
+  return is_below && micros > std::numeric_limits<std::int64_t>::min() ? micros - 1 : micros;
+}
+
+Glance GlanceAt(std::string_view json) {
+  Glance glance;
+  for (std::size_t at = json.find('"'); at != std::string_view::npos; at = json.find('"', at + 1)) {
+    const std::string_view word = json.substr(at + 1);
+    if (word.starts_with("M\"")) {
+      glance.may_be_metadata = true;
+    } else if (!glance.time_us && word.starts_with("ts\"")) {
+      glance.time_us = WholeMicros(word.substr(3));
+    } else if (!glance.duration_us && word.starts_with("dur\"")) {
+      glance.duration_us = WholeMicros(word.substr(4));
+    } else if (word.starts_with("args\"") && !(glance.time_us && glance.duration_us)) {
+      glance.is_doubtful = true;
+    }
+  }
+  return glance;
+}
+
 }  // namespace
 
 void TraceScan::TakeEvent(std::string_view json) {
-  // Of millions of events only the first and the metadata tell something here.
-  const bool may_be_metadata = json.find("\"M\"") != std::string_view::npos;
-  if (first_ns_.has_value() && !may_be_metadata) return;
-  if (!parser_.Parse(json)) return;
-  const TraceEvent& event = parser_.event();
-  if (event.phase == 'M') {
-    TakeMetadata(event);
-  } else if (!first_ns_.has_value()) {
-    first_ns_ = NsOfMicros(event.time);
+  // Of millions of events only the first and the metadata tell more than their times.
+  Glance glance = GlanceAt(json);
+  const bool is_read = !first_ns_.has_value() || glance.may_be_metadata || glance.is_doubtful;
+  if (is_read) {
+    if (!parser_.Parse(json)) return;
+    const TraceEvent& event = parser_.event();
+    if (event.phase == 'M') return TakeMetadata(event);
+    const std::optional<std::int64_t> time_ns = NsOfMicros(event.time);
+    if (!time_ns.has_value()) return;
+    glance.time_us = FloorMicros(time_ns);
+    glance.duration_us = FloorMicros(NsOfMicros(event.duration));
+    if (!first_ns_.has_value()) {
+      first_ns_ = time_ns;
+      begin_us_ = *glance.time_us;
+      end_us_ = *glance.time_us + 1;
+    }
   }
+  if (glance.time_us) Widen(*glance.time_us, glance.duration_us.value_or(0));
+}
+
+void TraceScan::Widen(std::int64_t begin_us, std::int64_t length_us) {
+  constexpr std::int64_t kApartMaxUs = TraceOrigin::kApartMaxNs / 1000;
+  const std::int64_t first_us = *first_ns_ / 1000;
+  std::int64_t apart = 0;
+  std::int64_t end_us = 0;
+  if (__builtin_sub_overflow(begin_us, first_us, &apart) || apart > kApartMaxUs ||
+      apart < -kApartMaxUs) {
+    return;
+  }
+  begin_us_ = std::min(begin_us_, begin_us);
+  // Rounded up: its own fraction and that of its length.
+  length_us = std::clamp(length_us, std::int64_t{0}, kApartMaxUs) + 2;
+  if (!__builtin_add_overflow(begin_us, length_us, &end_us)) end_us_ = std::max(end_us_, end_us);
 }
 
 void TraceScan::TakeMetadata(const TraceEvent& event) {
@@ -42,6 +117,8 @@ void TraceScan::TakeMetadata(const TraceEvent& event) {
     if (origin_.process_names.size() >= kProcessesMax) return;
     const auto said = TextOfJson(MemberOfJson(event.args, "name"));
     if (said.has_value()) origin_.process_names[KeyOfText(event.pid)] = CutText(*said);
+  } else if (*name == kMachineEvent) {
+    origin_.machine = CutText(TextOfJson(MemberOfJson(event.args, "name")).value_or(""));
   } else if (*name == "global_rank") {
     origin_.rank = RankOf(MemberOfJson(event.args, "value"));
   } else if (*name == "clock_sync_timestamp_us") {
@@ -56,12 +133,16 @@ void TraceScan::TakeMetadata(const TraceEvent& event) {
     const auto at = number("at_ns"), ahead = number("ahead_ns"), error = number("error_ns");
     if (!at.has_value() || !ahead.has_value() || !error.has_value()) return;
     origin_.master_clock.Take({*at, *ahead, *error},
-                              TextOfJson(MemberOfJson(event.args, "trial")).value_or(""));
+                              CutText(TextOfJson(MemberOfJson(event.args, "trial")).value_or("")));
   }
 }
 
 void TraceScan::TakeMember(std::string_view name, std::string_view json) {
-  if (name == "baseTimeNanoseconds") {
+  if (name == "metadata") {
+    // What a merge wrote of inputs that were the training loop's is not a native profiler's, for all its base.
+    is_ours_ = TextOfJson(MemberOfJson(json, "merged_by")) == "stepwell" &&
+               MemberOfJson(json, "is_native") == "false";
+  } else if (name == "baseTimeNanoseconds") {
     origin_.base_time_ns = WholeNumber(json).value_or(0);
     origin_.is_native = true;
   } else if (name == "schemaVersion") {
@@ -77,10 +158,21 @@ void TraceScan::TakeMember(std::string_view name, std::string_view json) {
 
 TraceOrigin TraceScan::Finish() const {
   TraceOrigin origin = origin_;
+  if (is_ours_) origin.is_native = false;
   std::int64_t first = 0;
-  if (first_ns_.has_value() && !__builtin_add_overflow(*first_ns_, origin.base_time_ns, &first)) {
-    origin.first_time_ns = first;
+  if (!first_ns_.has_value() || __builtin_add_overflow(*first_ns_, origin.base_time_ns, &first)) {
+    return origin;
   }
+  origin.first_time_ns = first;
+  // Of times at the end of what 64 bits hold there is no window but the first event.
+  const auto place = [&](std::int64_t us) {
+    std::int64_t ns = 0;
+    return __builtin_mul_overflow(us, 1000, &ns) ||
+                   __builtin_add_overflow(ns, origin.base_time_ns, &ns)
+               ? first
+               : ns;
+  };
+  origin.window = {place(begin_us_), place(end_us_)};
   return origin;
 }
 

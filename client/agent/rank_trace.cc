@@ -31,8 +31,10 @@ absl::Status RankTrace::Cycle::Append(std::string_view packet) {
   return file->Append(packet);
 }
 
-RankTrace::RankTrace(const WriterIdentity& identity, LeaveTrace leave, std::int64_t file_bytes_max)
+RankTrace::RankTrace(const WriterIdentity& identity, std::string machine, LeaveTrace leave,
+                     std::int64_t file_bytes_max)
     : identity_(identity),
+      machine_(std::move(machine)),
       leave_(std::move(leave)),
       file_bytes_max_(file_bytes_max),
       cycle_(MakeCycle(-1)) {}
@@ -46,7 +48,8 @@ std::unique_ptr<RankTrace::Cycle> RankTrace::MakeCycle(std::int64_t epoch) const
       SpanTrace::Options{.rank = identity_.rank,
                          .pid = pid_,
                          .base_time_ns = identity_.opened_time_us * 1000 - kEarlierNs,
-                         .epoch = epoch});
+                         .epoch = epoch,
+                         .machine = machine_});
 }
 
 void RankTrace::SetPid(std::int64_t pid) {

@@ -4,7 +4,7 @@
 // costs that trace alone: nothing is held for it from then on, and its end says in the log how much was left out. Confined to
 // the agent's loop; blocks as the disk does.
 //
-//   RankTrace trace(identity, leave_trace);
+//   RankTrace trace(identity, machine, leave_trace);
 //   samples.SetTrace(&trace);
 //   trace.NoteClock(sender.clock_offset(), clock, samples.trace_anchor(), When::kIfDue);
 //   trace.Flush();       // after each drain
@@ -35,8 +35,8 @@ class RankTrace final : public SpanSink {
   // Called with a whole file that is to be uploaded.
   using LeaveTrace = std::function<void(const TraceJob& job)>;
 
-  // REQUIRES: identity.tracing.directory is not empty.
-  RankTrace(const WriterIdentity& identity, LeaveTrace leave,
+  // `machine` as people know it. REQUIRES: identity.tracing.directory is not empty.
+  RankTrace(const WriterIdentity& identity, std::string machine, LeaveTrace leave,
             std::int64_t file_bytes_max = TraceFile::kBytesMax);
 
   // Before the first span; what comes later counts no more.
@@ -85,6 +85,7 @@ class RankTrace final : public SpanSink {
   static void Complain(const Cycle& cycle, const absl::Status& status);
 
   const WriterIdentity identity_;
+  const std::string machine_;
   const LeaveTrace leave_;
   const std::int64_t file_bytes_max_;
   std::int64_t pid_ = 0;

@@ -45,7 +45,8 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
       clock_offset_(context.sender.clock_offset()),
       trace_(served_->identity().tracing.directory.empty() || !context.may_trace
                  ? nullptr
-                 : std::make_unique<RankTrace>(served_->identity(), context.leave_trace)),
+                 : std::make_unique<RankTrace>(served_->identity(), context.face.agent_id,
+                                               context.leave_trace)),
       may_trace_(context.may_trace),
       samples_(served_->catalog(), served_->builder()),
       capture_(

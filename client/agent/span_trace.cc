@@ -105,8 +105,19 @@ void SpanTrace::AddSpan(std::string_view name, std::int64_t begin_ns, std::int64
                         std::int32_t batch) {
   if (begin_ns < options_.base_time_ns || end_ns < begin_ns) return;
   if (const Row* row = EnteredRow(); row != nullptr) {
+    TellMachine(begin_ns);
     out_->slices.Add(row->lane, {begin_ns, end_ns}, BodyOf(name, batch, *row));
   }
+}
+
+// With the first span, for a viewer shows everything from the first time on.
+void SpanTrace::TellMachine(std::int64_t time_ns) {
+  if (std::exchange(is_machine_told_, true) || options_.machine.empty()) return;
+  std::string body;
+  out_->writer.AppendName(kMachineEvent, body);
+  out_->writer.AppendCategory(kMetadataCategory, body);
+  out_->writer.AppendArg("name", std::string_view(options_.machine), body);
+  out_->writer.AddInstant(process_, time_ns, body);
 }
 
 void SpanTrace::AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) {

@@ -22,6 +22,7 @@
 #include "base/trace/master_clock.h"
 #include "base/trace/perfetto_slices.h"
 #include "base/trace/perfetto_writer.h"
+#include "base/trace/trace_origin.h"
 #include "client/agent/span_sink.h"
 
 namespace stepwell::agent {
@@ -33,6 +34,7 @@ class SpanTrace final : public SpanSink {
     std::int64_t pid = 0;           // 0: unknown, for now
     std::int64_t base_time_ns = 0;  // no span begins before it
     std::int64_t epoch = -1;        // as recorded before; -1: none yet
+    std::string machine = {};       // whose clock it is; empty: it is not told
   };
   using Thread = SpanThread;
 
@@ -93,6 +95,7 @@ class SpanTrace final : public SpanSink {
   const Row* EnteredRow();
   std::string BodyOf(std::string_view name, std::int32_t batch, const Row& row);
   void Describe();
+  void TellMachine(std::int64_t time_ns);
 
   Options options_;
   const TakeBytes take_;
@@ -100,6 +103,7 @@ class SpanTrace final : public SpanSink {
   std::optional<Output> out_;  // until it is closed
   const PerfettoWriter::Track process_;
   bool is_described_ = false;
+  bool is_machine_told_ = false;
   std::map<Thread, Row> rows_;
   std::optional<Thread> thread_;  // entered last
   Row* row_ = nullptr;            // of it, once it has a span

@@ -27,6 +27,23 @@ bool IsFinished(const std::string& name, std::int32_t rank) {
          absl::StrContains(name, absl::StrCat("-rank", rank, "."));
 }
 
+// What has the name `to` already stays (EEXIST). A link where the file system has some: that is never there in part.
+bool MoveUnlessThere(int directory, const char* from, const char* to) {
+  if (linkat(directory, from, directory, to, 0) == 0) {
+    unlinkat(directory, from, 0);
+    return true;
+  }
+  if (errno == EEXIST) return false;
+  // Others (FUSE, SMB, exFAT) have none, and old ones, or a container's filter of calls, not this either.
+  if (renameat2(directory, from, directory, to, RENAME_NOREPLACE) == 0) return true;
+  if (errno != EINVAL && errno != ENOSYS && errno != EPERM) return false;
+  if (faccessat(directory, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+    errno = EEXIST;
+    return false;
+  }
+  return renameat(directory, from, directory, to) == 0;
+}
+
 struct Finished {
   std::string name;
   timespec changed = {};
@@ -89,9 +106,7 @@ absl::StatusOr<std::string> TraceFile::Finish(const Place& place) {
         number == 1 ? wanted
                     : absl::StrCat(wanted.substr(0, wanted.size() - std::strlen(kEnding)), ".",
                                    number, kEnding);
-    // A link, not a rename: what has the name already stays.
-    if (linkat(directory_.get(), name_.c_str(), directory_.get(), name.c_str(), 0) == 0) {
-      unlinkat(directory_.get(), name_.c_str(), 0);
+    if (MoveUnlessThere(directory_.get(), name_.c_str(), name.c_str())) {
       name_ = name;
       RemoveOlder();
       return name_;

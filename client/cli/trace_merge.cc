@@ -69,7 +69,8 @@ absl::Status CheckNamed(const CommandOptions& options, const std::string& name) 
     const std::vector<std::string>& files = options.arguments();
     if (std::find(files.begin(), files.end(), file) == files.end() || file.size() == each.size()) {
       return absl::InvalidArgumentError(absl::StrCat(
-          "--", name, " is '", each, "'; allowed: FILE=NUMBER, with a FILE that is merged"));
+          "--", name, " is '", each, "'; allowed: FILE=", name == "machine" ? "NAME" : "NUMBER",
+          ", with a FILE that is merged"));
     }
   }
   return absl::OkStatus();
@@ -80,6 +81,7 @@ absl::StatusOr<MergeInput> InputOf(const CommandOptions& options, const std::str
   input.label = file;
   input.rank = RankOfTraceName(file);
   input.cycle = CycleOfTraceName(file);
+  input.machine = OfFile(options, "machine", file).value_or("");
   if (options.Has("one-machine")) input.machine = "this";
   if (const auto rank = OfFile(options, "rank", file); rank.has_value()) {
     std::int32_t number = 0;
@@ -121,7 +123,12 @@ absl::StatusOr<Wanted> WantedOf(const CommandOptions& options) {
     return absl::InvalidArgumentError(
         absl::StrCat(options.arguments().size(), " files; allowed: up to ", kFilesMax));
   }
-  for (const char* name : {"rank", "shift"}) STEPWELL_RETURN_IF_ERROR(CheckNamed(options, name));
+  for (const char* name : {"rank", "shift", "machine"}) {
+    STEPWELL_RETURN_IF_ERROR(CheckNamed(options, name));
+  }
+  if (options.Has("machine") && options.Has("one-machine")) {
+    return absl::InvalidArgumentError("--machine and --one-machine exclude each other");
+  }
   for (const std::string& file : options.arguments()) {
     STEPWELL_ASSIGN_OR_RETURN(wanted.inputs.emplace_back(), InputOf(options, file));
   }
@@ -174,11 +181,9 @@ absl::StatusOr<MergeCounts> Write(const MergePlan& plan, MergeForm form, const T
 absl::Status WriteArchive(const Wanted& wanted, const MergePlan& plan, const TakeBytes& take) {
   std::vector<ArchivedFile> files;
   for (const PlacedInput& input : plan.inputs) {
-    const auto of_label = [&](const MergeInput& each) { return each.label == input.label; };
-    const auto found = std::find_if(wanted.inputs.begin(), wanted.inputs.end(), of_label);
-    const auto index = static_cast<std::size_t>(found - wanted.inputs.begin());
-    files.push_back({.path = ArchivedName(files.size(), input.label),
-                     .machine = found->machine,
+    const std::size_t index = files.size();
+    files.push_back({.path = ArchivedName(index, input.label),
+                     .machine = input.machine,
                      .clock = wanted.clocks[index]});
   }
   const auto write = [&](const std::string& name, std::int64_t size,
@@ -257,12 +262,15 @@ int MergeTo(ExportOutput& output, const Wanted& wanted, const MergePlan& plan, S
     streams.err << "stepwell: " << Plural(counts->left_out, "event")
                 << " without a time or beyond a bound left out\n";
   }
-  bool is_error_unknown = false;
-  for (const PlacedInput& input : plan.inputs) is_error_unknown |= !input.error_ns.has_value();
-  if (is_error_unknown) {
-    streams.err << "stepwell: nothing tells how far the clocks of different machines are apart; "
-                   "files of one machine: "
-                   "--one-machine\n";
+  std::vector<std::pair<std::int32_t, std::optional<std::int64_t>>> errors;
+  bool is_known = true;
+  for (const PlacedInput& input : plan.inputs) {
+    errors.emplace_back(input.rank, input.error_ns);
+    is_known &= input.error_ns.has_value();
+  }
+  if (const std::string text = ClocksText(errors); !text.empty()) {
+    streams.err << "stepwell: " << text
+                << (is_known ? "\n" : "; files of one machine: --one-machine, or --machine\n");
   }
   if (wanted.is_json && !wanted.output.empty()) {
     streams.out
@@ -288,6 +296,7 @@ int RunTraceMerge(const std::vector<std::string>& args, Streams streams) {
   options.List("shift", "FILE=US", "add so many microseconds to the times of that file");
   options.Value("align", "HOW",
                 "clock, or start: each file begins where the first one does (clock)");
+  options.List("machine", "FILE=NAME", "that file is of that machine, whose files share a clock");
   options.Flag("one-machine", "all files are of one machine, whose clock they share");
   options.Value(
       "trial", "TRIAL",

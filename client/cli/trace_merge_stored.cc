@@ -1,7 +1,10 @@
 #include "client/cli/trace_merge_stored.h"
 
 #include <memory>
+#include <optional>
 #include <ostream>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -22,7 +25,7 @@ absl::StatusOr<v1::MergeTracesRequest> RequestOf(const CommandOptions& options) 
   v1::MergeTracesRequest request;
   STEPWELL_ASSIGN_OR_RETURN(*request.mutable_trial(),
                             ParseTrialRef(options.Text("trial"), options.project()));
-  for (const char* name : {"rank", "shift", "one-machine"}) {
+  for (const char* name : {"rank", "shift", "machine", "one-machine"}) {
     if (options.Has(name)) {
       return absl::InvalidArgumentError(
           absl::StrCat("--", name, " goes with FILEs, not with --trial"));
@@ -42,9 +45,11 @@ absl::StatusOr<v1::MergeTracesRequest> RequestOf(const CommandOptions& options) 
 }
 
 void TellPlacement(const v1::TracePlacement& placement, Streams streams) {
-  bool is_error_unknown = false;
+  std::vector<std::pair<std::int32_t, std::optional<std::int64_t>>> errors;
   for (const v1::MergedTrace& input : placement.inputs()) {
-    is_error_unknown |= !input.has_clock_error_ns();
+    errors.emplace_back(input.rank(), input.has_clock_error_ns()
+                                          ? std::optional(input.clock_error_ns())
+                                          : std::nullopt);
     if (!input.is_cut()) continue;
     streams.err << "stepwell: trace " << input.trace_no() << " (" << Printable(input.name())
                 << ") ends too early; what it has is taken\n";
@@ -52,8 +57,8 @@ void TellPlacement(const v1::TracePlacement& placement, Streams streams) {
   for (const std::string& note : placement.notes()) {
     streams.err << "stepwell: " << Printable(note) << "\n";
   }
-  if (is_error_unknown) {
-    streams.err << "stepwell: nothing tells how far the clocks of different machines are apart\n";
+  if (const std::string text = ClocksText(errors); !text.empty()) {
+    streams.err << "stepwell: " << text << "\n";
   }
 }
 

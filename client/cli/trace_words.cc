@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/cli/units.h"
 
 namespace stepwell::cli {
 namespace {
@@ -104,6 +105,18 @@ std::string TraceCycleText(const v1::TraceHeader& header) {
   }
   if (header.has_last_batch()) absl::StrAppend(&text, header.last_batch());
   return text;
+}
+
+std::string ClocksText(
+    const std::vector<std::pair<std::int32_t, std::optional<std::int64_t>>>& errors) {
+  std::pair<std::int32_t, std::int64_t> worst;
+  for (const auto& [rank, error_ns] : errors) {
+    if (!error_ns) return "nothing tells how far the clocks of different machines are apart";
+    if (*error_ns > worst.second) worst = {rank, *error_ns};
+  }
+  if (worst.second == 0) return "";
+  return absl::StrCat("clocks: within ", SecondsText(static_cast<double>(worst.second) * 1e-9),
+                      ", of which rank ", worst.first, " is the furthest off");
 }
 
 std::string TensorboardPath(const std::string& trial, const v1::Trace& trace) {

@@ -1,7 +1,11 @@
 // TraceWords: formats and states of traces in words, and where a trace lies among files. Pure functions.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "stepwell/v1/trace.pb.h"
@@ -19,6 +23,11 @@ std::string TraceFormatText(v1::TraceFormat format);
 std::string TraceStateText(const v1::Trace& trace);
 // "ep0-ba7", "ba7"; empty where nothing is known.
 std::string TraceCycleText(const v1::TraceHeader& header);
+
+// How far inputs of a merge may lie from their places, of each its rank and its error in nanoseconds (none: unknown). Empty:
+// they share one clock.
+std::string ClocksText(
+    const std::vector<std::pair<std::int32_t, std::optional<std::int64_t>>>& errors);
 
 // Below the directory that `tensorboard --logdir` is given: one run for each trial, as its profile plugin
 // (plugins/profile/CYCLE/HOST.xplane.pb, HOST.trace.json.gz) and PyTorch's (WORKER.SPAN.pt.trace.json.gz)

@@ -174,6 +174,59 @@ TEST_F(TracesTest, AMergeAtTheMasterHasWhatMachinesMeasuredAndAProfileIsBrokenDo
   EXPECT_EQ(ReadWhole(out + "/rank0.pt.trace.pftrace").substr(0, 1), "\n") << got.output;
 }
 
+// The clock of one of two machines is five seconds ahead: its trace is shifted, and what it measured with it.
+TEST_F(TracesTest, WhatAMachineMeasuredLiesWhereItsTracesDo) {
+  StartMaster();
+  RawStream stream(*client_);
+  const Uuid writer = Uuid::Random();
+  v1::StreamChunksRequest opening = OpenMessage({.writer = writer, .external_id = "two-machines"});
+  opening.mutable_open()->set_is_sampler(true);
+  const std::string ahead = opening.open().agent_id();
+  stream.Send(opening);
+  stream.Send(
+      DefinitionMessage(writer, {{.ref = 2, .metric_group = "memory", .name = "memory_free"}}));
+  constexpr std::int64_t kAheadUs = 5'000'000;
+  const std::int64_t time_us = start_us_;
+  stream.Send(ChunkMessage(writer, 1,
+                           OneColumn(2, time_us + kAheadUs - 2'750'000, 500'000,
+                                     {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13})));
+  ASSERT_TRUE(stream.WaitAck(writer, 1).has_value()) << master_->LogTail();
+  const auto import = [&](int rank, const std::string& machine, std::int64_t ahead_us) {
+    const std::string file = Write(
+        absl::StrCat("ep0-ba7-rank", rank, ".json"),
+        absl::StrCat(R"([{"ph":"X","name":"step","ts":)", time_us + ahead_us,
+                     R"(,"dur":1000,"pid":1,"tid":1},{"ph":"M","name":"master_clock","args":)",
+                     R"({"at_ns":)", (time_us + ahead_us) * 1000, R"(,"ahead_ns":)",
+                     -ahead_us * 1000, R"(,"error_ns":50000,"trial":"default/two-machines"}}])"));
+    const Ran ran = Command({"trace", "import", "two-machines", file, "--machine", machine});
+    EXPECT_EQ(ran.ending, "exit 0") << ran.output;
+  };
+  import(0, "another", 0);
+  import(1, ahead, kAheadUs);
+
+  const std::string merged = scratch_ / "merged.json";
+  const Ran ran = Command({"trace", "merge", "--trial", "two-machines", "--output", merged});
+  EXPECT_EQ(ran.ending, "exit 0") << ran.output;
+  EXPECT_NE(ran.output.find("clocks: within "), std::string::npos) << ran.output;
+  const auto trace = nlohmann::json::parse(ReadWhole(merged), nullptr, false);
+  const auto base_us = static_cast<double>(trace["baseTimeNanoseconds"].get<std::int64_t>() / 1000);
+  int steps = 0;
+  std::vector<double> counts;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] == "M") continue;
+    const double off_us = base_us + event["ts"].get<double>() - static_cast<double>(time_us);
+    if (event["ph"] == "C") {
+      counts.push_back(event["args"]["value"].get<double>());
+      EXPECT_NEAR(off_us, (counts.back() - 6.5) * 500'000, 2000) << event.dump();
+    } else {
+      ++steps;
+      EXPECT_NEAR(off_us, 0, 2000) << event.dump();
+    }
+  }
+  EXPECT_EQ(steps, 2);
+  EXPECT_EQ(counts, (std::vector<double>{5, 6, 7, 8})) << ran.output;
+}
+
 // No master is needed for what the agent records.
 TEST_F(TracesTest, AKilledTrainingLeavesItsTrace) {
   const std::string traces = scratch_ / "traces";

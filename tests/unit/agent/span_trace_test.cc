@@ -110,8 +110,8 @@ TEST(SpanTraceTest, HowFarTheMastersClockIsIsReadByAMerge) {
   ASSERT_TRUE(scanned.ok()) << scanned.status();
   const MasterClock& clock = scanned->origin.master_clock;
   ASSERT_TRUE(clock.is_known());
-  EXPECT_EQ(clock.ahead_ns(), -5000);
-  EXPECT_EQ(clock.ErrorFrom(kBase + 40), 70);
+  EXPECT_EQ(clock.Within({kBase + 40, kBase + 40}).ahead_ns(), -5000);
+  EXPECT_EQ(clock.Within({kBase + 40, kBase + 40}).error_ns(), 70);
   EXPECT_EQ(clock.trial(), "p/t");
   EXPECT_EQ(scanned->origin.first_time_ns, kBase + 10);
 }

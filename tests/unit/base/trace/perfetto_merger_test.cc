@@ -113,7 +113,7 @@ TEST(PerfettoMerger, RanksAndCyclesComeOntoOneTimeLineWithTheirClockErrors) {
   for (const auto& [track, each] : merged.trace.tracks) {
     if (each.is_process) labels.insert(each.label);
   }
-  EXPECT_THAT(labels, ElementsAre("clock error 0.000 us", "clock error 4.000 us"));
+  EXPECT_THAT(labels, ElementsAre("clock error 0.000 us", "clock error 4.020 us"));
   EXPECT_EQ(merged.trace.orphan_ends, 0);
   EXPECT_EQ(merged.written, 4);
   EXPECT_EQ(merged.left_out, 0);
@@ -193,6 +193,22 @@ TEST(PerfettoMerger, WhatOverlapsWithoutNestingHasARowBeside) {
   EXPECT_EQ(merged.trace.tracks.at(only("b").track).parent, only("a").track);
 }
 
+// Metadata of an agent has a time: at the begin of all, an hour before, it would stretch what a viewer shows.
+TEST(PerfettoMerger, WhoseClockItIsStandsWhereItWasSaid) {
+  const char kSaid[] =
+      R"({"ph":"M","name":"machine","ts":20,"pid":1,"tid":1,"args":{"name":"node-a"}},)"
+      R"({"ph":"X","name":"a","ts":10,"dur":20,"pid":1,"tid":1},)"
+      R"({"ph":"M","name":"machine","pid":1,"tid":1,"args":{"name":"of no time"}},)"
+      R"({"ph":"M","name":"master_clock","ts":25,"pid":1,"tid":1,"args":{"at_ns":25000,"ahead_ns":7,)"
+      R"("error_ns":2,"trial":"t"}})";
+  const Merged merged = Merge({Trace(0, kSaid)});
+  ASSERT_THAT(merged.trace.Named("machine"), SizeIs(1));
+  EXPECT_EQ(merged.trace.Named("machine").at(0).begin_ns, 20'000);
+  EXPECT_EQ(merged.trace.Named("machine").at(0).args.at("name"), "node-a");
+  ASSERT_THAT(merged.trace.Named("master_clock"), SizeIs(1));
+  EXPECT_EQ(merged.trace.Named("master_clock").at(0).begin_ns, 25'000);
+}
+
 TEST(PerfettoMerger, ACutFileHasItsWholeBlocks) {
   std::string events;
   for (int i = 0; i < 20'000; ++i) {
@@ -220,8 +236,9 @@ TEST(PerfettoMerger, HostileInputIsLeftOutAndCounted) {
                       R"({"ph":"C","name":"c","ts":3,"pid":1,"tid":1,"args":{"v":"much"}},)"
                       R"({"ph":"s","id":1,"ts":1000,"pid":1,"tid":1},)"
                       R"({"ph":"Q","ts":3,"pid":1,"tid":1})")});
-  EXPECT_EQ(merged.left_out, 8);
+  EXPECT_EQ(merged.left_out, 7);
   EXPECT_THAT(merged.trace.Named("good"), SizeIs(1));
+  EXPECT_THAT(merged.trace.Named("before"), SizeIs(1));
   EXPECT_EQ(merged.trace.Named("backwards").at(0).end_ns, 20'000);
   EXPECT_THAT(merged.trace.Named("far"), IsEmpty());
 }

@@ -1,0 +1,107 @@
+#include "server/machine_clocks.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+namespace stepwell {
+namespace {
+
+constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
+constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+// Shifts of hostile traces are any numbers.
+std::int64_t Plus(std::int64_t a, std::int64_t b) {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(a, b, &sum)) return sum;
+  return b < 0 ? kLeast : kMost;
+}
+std::int64_t Minus(std::int64_t a, std::int64_t b) {
+  std::int64_t difference = 0;
+  if (!__builtin_sub_overflow(a, b, &difference)) return difference;
+  return b < 0 ? kMost : kLeast;
+}
+
+std::int64_t AwayFrom(Interval window, std::int64_t time_ns) {
+  if (time_ns < window.begin) return Minus(window.begin, time_ns);
+  return std::max<std::int64_t>(Minus(time_ns, window.end), 0);
+}
+
+// How far from none at least.
+std::int64_t LeastOf(Interval shifts) {
+  if (shifts.begin <= 0 && shifts.end >= 0) return 0;
+  return shifts.begin > 0 ? shifts.begin : Minus(0, shifts.end);
+}
+
+}  // namespace
+
+MachineClocks::MachineClocks(const MergePlan& plan) {
+  std::set<std::int64_t> shifts = {0};
+  for (const PlacedInput& input : plan.inputs) {
+    if (input.machine.empty()) continue;
+    machines_[input.machine].push_back({input.window, input.shift_ns});
+    shifts.insert(input.shift_ns);
+  }
+  for (auto& [machine, placed] : machines_) MakeDisjoint(placed);
+  for (const std::int64_t shift : shifts) {
+    if (shifts_.empty() || Minus(shift, shifts_.back().end) > kApartNs) {
+      shifts_.push_back({shift, shift});
+    }
+    shifts_.back().end = shift;
+  }
+  // Those of clocks that lie close to the common one go before others.
+  std::sort(shifts_.begin(), shifts_.end(),
+            [](Interval a, Interval b) { return LeastOf(a) < LeastOf(b); });
+  has_all_ = shifts_.size() <= kApartMax;
+  if (!has_all_) shifts_.resize(kApartMax);
+}
+
+// In order of time, each moment in one at most: what began first has it.
+void MachineClocks::MakeDisjoint(std::vector<Placed>& placed) {
+  std::stable_sort(placed.begin(), placed.end(), [](const Placed& a, const Placed& b) {
+    return a.window.begin < b.window.begin;
+  });
+  std::size_t last = 0;
+  for (std::size_t i = 1; i < placed.size(); ++i) {
+    Placed next = placed[i];
+    Interval& before = placed[last].window;
+    if (next.shift_ns == placed[last].shift_ns) {
+      before.end = std::max(before.end, next.window.end);
+    } else if (next.window.end > before.end) {
+      next.window.begin = std::max(next.window.begin, before.end);
+      placed[++last] = next;
+    }
+  }
+  placed.resize(last + 1);
+}
+
+std::int64_t MachineClocks::PlaceOf(std::string_view machine, std::int64_t time_ns) const {
+  return Plus(time_ns, ShiftAt(machine, time_ns));
+}
+
+std::int64_t MachineClocks::ShiftAt(std::string_view machine, std::int64_t time_ns) const {
+  const auto found = machines_.find(machine);
+  if (found == machines_.end()) return 0;
+  const std::vector<Placed>& placed = found->second;
+  const auto later = std::upper_bound(
+      placed.begin(), placed.end(), time_ns,
+      [](std::int64_t time, const Placed& each) { return time < each.window.begin; });
+  if (later == placed.begin()) return later->shift_ns;
+  const Placed& before = *std::prev(later);
+  if (later == placed.end()) return before.shift_ns;
+  return AwayFrom(before.window, time_ns) <= AwayFrom(later->window, time_ns) ? before.shift_ns
+                                                                              : later->shift_ns;
+}
+
+std::vector<Interval> MachineClocks::OwnTimes(const std::vector<Interval>& windows) const {
+  std::vector<Interval> own;
+  own.reserve(windows.size() * shifts_.size());
+  for (const Interval& window : windows) {
+    for (const Interval& shift : shifts_) {
+      own.push_back({Minus(window.begin, shift.end), Minus(window.end, shift.begin)});
+    }
+  }
+  return own;
+}
+
+}  // namespace stepwell
