@@ -1,22 +1,26 @@
 #!/usr/bin/env bash
 # The long run: rounds of tests/faults/soak_test.cc, one after the other, each with a seed, a master and
 # trials of its own, until the time is over. A line each round; a round that fails keeps its log.
+# A round that has ended is in a file before the next one begins, and all sums are made of that file: a run
+# that is cut off goes on with --resume, and its rounds count. The round that was cut is run again.
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 70
-minutes=60 round=150 seed=$RANDOM rate=500 bin=$root/build/release/bin write=no
+minutes='' round='' seed='' rate='' bin=$root/build/release/bin write=no begin=new
 
 usage() {
   cat <<'USAGE'
-Usage: tests/soak.sh [--minutes N] [--seed N] [--round SECONDS] [--rate N] [--bin FOLDER] [--write]
+Usage: tests/soak.sh [--minutes N] [--seed N] [--round SECONDS] [--rate N] [--bin FOLDER] [--write] [--resume | --forget]
   --minutes N      how long, 60; the round under way is ended
   --seed N         of the first round; each next one has the next number
   --round SECONDS  of faults in each round, 150; then all must arrive
   --rate N         steps a second of each of the two training processes, some ten samples each; 500
   --bin FOLDER     where fault_tests and stepwell lie: build/release/bin
-  --write          add the result as a row to docs/reliability.md
-Exit: 0 each round was exact, 1 one was not, 64 wrong use.
+  --write          add the result as a row to docs/reliability.md, at the end
+  --resume         go on with the run that was cut off, as it was told; with --minutes for longer
+  --forget         begin anew though one was cut off
+Exit: 0 each round was exact, 1 one was not, 64 wrong use, 75 cut off: --resume goes on.
 USAGE
 }
 
@@ -26,6 +30,7 @@ while (($# > 0)); do
       [[ -n ${2:-} ]] || { echo "$1 needs a value" >&2; exit 64; }
       declare "${1#--}=$2"; shift ;;
     --write) write=yes ;;
+    --resume|--forget) begin=${1#--} ;;
     --help|-h) usage; exit 0 ;;
     *) echo "unknown argument '$1'" >&2; usage >&2; exit 64 ;;
   esac
@@ -34,33 +39,70 @@ done
 [[ -x $bin/fault_tests ]] || { echo "there is no $bin/fault_tests: build the target fault_tests first" >&2; exit 64; }
 
 logs=$root/build/test-results/soak
+# First "run SEED ROUND RATE MINUTES", then a line for each round that has ended:
+# "round SEED COMMIT SECONDS SAMPLES DECLARED FAULTS exact|FAILED". There while a run is not over.
+rounds=$logs/rounds
 mkdir -p "$logs"
-samples=0 faults=0 declared=0 rounds=0 failed=0 first_seed=$seed
-end=$((SECONDS + minutes * 60))
-while ((SECONDS < end)); do
+if [[ $begin == resume ]]; then
+  [[ -z $seed$round$rate ]] || { echo "--resume goes on with the seed, the round and the rate of before" >&2; exit 64; }
+  [[ -f $rounds ]] || { echo "no run was cut off: there is no ${rounds#"$root"/}" >&2; exit 64; }
+  read -r _ seed round rate told_minutes <"$rounds"
+  minutes=${minutes:-$told_minutes}
+else
+  [[ $begin == forget || ! -f $rounds ]] ||
+    { echo "a run was cut off (${rounds#"$root"/}): --resume goes on with it, --forget begins anew" >&2; exit 64; }
+  minutes=${minutes:-60} round=${round:-150} seed=${seed:-$RANDOM} rate=${rate:-500}
+  echo "run $seed $round $rate $minutes" >"$rounds"
+fi
+first_seed=$seed
+
+# Of all rounds: the sum of a column; the values of a column, each once; how many ended so.
+sum() { awk -v column="$1" '$1 == "round" { sum += $column } END { print sum + 0 }' "$rounds"; }
+each_of() { awk -v column="$1" -v end="$2" '$1 == "round" && $NF ~ end && !seen[$column]++ { print $column }' "$rounds" | paste -sd ' '; }
+count() { grep -c "^round .*$1\$" "$rounds"; }
+
+child='' is_cut=no
+trap 'is_cut=yes; [[ -z $child ]] || kill "$child" 2>/dev/null' INT TERM HUP
+seed=$((first_seed + $(count '')))
+while (($(sum 4) < minutes * 60)) && [[ $is_cut == no ]]; do
   log=$logs/seed-$seed.log
+  began=$SECONDS
   STEPWELL_TEST_SEED=$seed STEPWELL_SOAK_SECONDS=$round STEPWELL_SOAK_RATE=$rate \
-    "$bin/fault_tests" --gtest_filter='SoakTest.*' >"$log" 2>&1
+    "$bin/fault_tests" --gtest_filter='SoakTest.*' >"$log" 2>&1 </dev/null &
+  child=$!
+  wait "$child"
   rc=$?
-  line=$(grep '^soak: ' "$log" | tail -n 1)
-  read -r _ _ round_samples _ round_declared _ round_faults _ _ _ ok <<<"${line:-soak: samples 0 declared 0 faults 0 kinds 0 ok 0}"
-  samples=$((samples + round_samples)) faults=$((faults + round_faults)) declared=$((declared + round_declared))
-  rounds=$((rounds + 1))
-  if ((rc == 0 && ok == 1)); then
-    rm -f "$log"
-    what=exact
-  else
-    failed=$((failed + 1))
-    what="FAILED, see ${log#"$root"/}"
+  # A wait that a signal ended; what the round says then is no word of its own.
+  if [[ $is_cut == yes ]]; then
+    wait "$child"
+    break
   fi
-  printf '%5d s  seed %d  %s  samples %d (all %d)  faults %d (all %d)\n' \
-    "$SECONDS" "$seed" "$what" "$round_samples" "$samples" "$round_faults" "$faults"
+  child=''
+  line=$(grep '^soak: ' "$log" | tail -n 1)
+  value() { sed -n "s/.* $1 \([0-9]\+\).*/\1/p" <<<"$line"; }
+  what=FAILED where=", see ${log#"$root"/}"
+  if ((rc == 0)) && [[ $(value ok) == 1 ]]; then
+    what=exact where=''
+    rm -f "$log"
+  fi
+  commit=$(git -c safe.directory='*' rev-parse --short HEAD 2>/dev/null || echo unknown)
+  printf 'round %d %s %d %d %d %d %s\n' "$seed" "$commit" "$((SECONDS - began))" "$(value samples)" \
+    "$(value declared)" "$(value faults)" "$what" >>"$rounds"
+  printf '%5d s  seed %d  %s%s  samples %d (all %d)  faults %d of %d (all %d)\n' "$(sum 4)" "$seed" "$what" \
+    "$where" "$(value samples)" "$(sum 5)" "$(value faults)" "$(value tried)" "$(sum 7)"
   seed=$((seed + 1))
 done
 
-commit=$(git -c safe.directory='*' rev-parse --short HEAD 2>/dev/null || echo unknown)
-row="| $(date -u +%F) | $commit | $first_seed to $((seed - 1)) | $((SECONDS / 60)) | $samples | $declared | $faults | $((rounds - failed)) of $rounds rounds exact |"
-echo "$row"
+result="$(count exact) of $(count '') rounds exact"
+(($(count FAILED) == 0)) || result+=", not $(each_of 2 FAILED)"
+row="| $(date -u +%F) | $(each_of 3 '') | $first_seed to $((seed - 1)) | $(($(sum 4) / 60)) | $(sum 5) | $(sum 6) | $(sum 7) | $result |"
+(($(count '') == 0)) || echo "$row"
+if [[ $is_cut == yes ]]; then
+  echo "cut off: tests/soak.sh --resume goes on" >&2
+  exit 75
+fi
+failed=$(count FAILED)
+mv "$rounds" "$rounds.done"
 if [[ $write == yes ]]; then
   python3 - "$row" <<'PYTHON'
 import pathlib

@@ -16,6 +16,12 @@ namespace {
 constexpr std::size_t kWidth = 256;
 // Of a step, as a training has them: a batch is fetched, moved, run forward and back, the weights change.
 constexpr int kParts = 8;
+// With kScale a value is what it was after each turn, exactly: all are powers of two. With a rounded scale
+// (0.0078) values shrank to denormals within some hundred steps, whose multiplication is many times slower
+// on some processors: what was measured then was no training's work, and a step longer than asked for.
+constexpr float kWeight = 0.5F;
+constexpr float kScale = 1 / (kWidth * kWeight);
+static_assert(kWidth * kWeight * kScale == 1.0F);
 
 std::int64_t VoluntarySwitches() {
   rusage used{};
@@ -36,7 +42,7 @@ Interval MedianInterval(std::vector<double> values) {
 }
 
 PairedSteps::PairedSteps(Recorder& recorder, std::chrono::microseconds step)
-    : recorder_(recorder), weights_(kWidth * kWidth, 0.5F), values_(kWidth, 1.0F) {
+    : recorder_(recorder), weights_(kWidth * kWidth, kWeight), values_(kWidth, 1.0F) {
   const auto wanted_ns = static_cast<double>(std::chrono::nanoseconds(step).count()) / kParts;
   Work(100);
   const std::uint64_t begin_ns = ClockNs(CLOCK_THREAD_CPUTIME_ID);
@@ -53,7 +59,7 @@ PairedSteps::PairedSteps(Recorder& recorder, std::chrono::microseconds step)
       for (std::size_t column = 0; column < kWidth; ++column) {
         sum += weights_[row * kWidth + column] * values_[column];
       }
-      values_[row] = sum * 0.0078F;
+      values_[row] = sum * kScale;
     }
     asm volatile("" : : : "memory");
   }

@@ -159,6 +159,7 @@ TEST_F(CopiedSpoolTest, AgentRule03_WhatBothFindInRingsIsStoredOnceAndToldByTheO
     return CountIn(SecondLog(), "writer_done") >= 2;
   })) << SecondLog();
   EXPECT_EQ(CountIn(SecondLog(), "writer_retired"), 2);
+  // Gaps tell of what the other agent's were stored for: nothing is missing.
   (void)scene_.ExpectExact(master_, Demand::kRecorded);
   const auto& gaps = scene_.stored().gap_texts;
   EXPECT_THAT(gaps, ::testing::Contains(::testing::HasSubstr("cause 8 ")));  // SPOOL_LOST

@@ -81,7 +81,7 @@ TEST_F(FailingSpoolTest, AnErrorOfTheDiskIsToldAndCostsNothing) {
     if (HasFatalFailure() || IsSkipped()) return;
   }
   scene_.StopProducers(absl::Seconds(60));
-  const Verdict verdict = scene_.ExpectExact(master_, Demand::kRecorded);
+  const Verdict verdict = scene_.ExpectExact(master_, Demand::kRecorded, scene_.DropsOfRecorders());
   EXPECT_EQ(verdict.declared_count, scene_.ReadLedgers().dropped_count);
   EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
 }

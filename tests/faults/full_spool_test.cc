@@ -104,7 +104,7 @@ TEST(FullSpoolTest, AFullDiskCostsCountedSamplesAndNothingElse) {
     return committed() >= before + 10;
   })) << scene.Logs();
   scene.StopProducers(absl::Seconds(60));
-  const Verdict verdict = scene.ExpectExact(master, Demand::kRecorded);
+  const Verdict verdict = scene.ExpectExact(master, Demand::kRecorded, scene.DropsOfRecorders());
   EXPECT_GT(verdict.declared_count, 0U);
   EXPECT_EQ(verdict.declared_count, scene.ReadLedgers().dropped_count);
   neighbour.ExpectUnharmed();

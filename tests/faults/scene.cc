@@ -135,7 +135,11 @@ Ledger Scene::ReadLedgers() const {
   return ledger;
 }
 
-Verdict Scene::ExpectExact(MasterProcess& master, Demand demand) {
+Allowance Scene::DropsOfRecorders() const {
+  return {.causes = {Cause::kRingFull}, .count_max = ReadLedgers().dropped_count};
+}
+
+Verdict Scene::ExpectExact(MasterProcess& master, Demand demand, const Allowance& allowed) {
   // A database that has just been killed may be away for a moment.
   MasterClient client(master.grpc_address());
   EXPECT_TRUE(Await("flushed", absl::Seconds(60), [&] { return client.Flush().empty(); }))
@@ -146,7 +150,7 @@ Verdict Scene::ExpectExact(MasterProcess& master, Demand demand) {
   stored_ = StoredTrial();
   EXPECT_EQ(ReadStoredTrial(master.database_url(), kTrial, {series.begin(), series.end()}, stored_),
             "");
-  const Verdict verdict = Check(ledger, stored_.samples, stored_.gaps, demand);
+  const Verdict verdict = Check(ledger, stored_.samples, stored_.gaps, demand, allowed);
   Say(absl::StrCat("recorded ", ledger.samples.size(), ", of them acked ", ledger.acked_count(),
                    ", dropped by recorders ", ledger.dropped_count));
   Say(absl::StrCat("checker: ", verdict.ToText()));

@@ -68,8 +68,12 @@ class Scene {
 
   // What all producers say so far.
   Ledger ReadLedgers() const;
+  // What recorders say that they dropped for want of room, and not one sample more. Of producers that
+  // have ended: they say it last.
+  Allowance DropsOfRecorders() const;
   // Flush, then compares; fails the test on anything but an exact match, and prints the verdict.
-  Verdict ExpectExact(MasterProcess& master, Demand demand);
+  // `allowed`: what the test expects gaps to tell as lost.
+  Verdict ExpectExact(MasterProcess& master, Demand demand, const Allowance& allowed = {});
   // The gaps that the last ExpectExact read.
   const StoredTrial& stored() const { return stored_; }
   // For messages: the last lines of the agent's log and of the producers'.

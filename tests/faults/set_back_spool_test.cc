@@ -78,7 +78,8 @@ TEST_F(SetBackSpoolTest, AgentRule03_WhereTheMasterKnowsMoreASuccessorGoesOn) {
   scene_.StartAgent(master_.grpc_address());
   AwaitCommits(20);
   scene_.StopProducers(absl::Seconds(60));
-  const Verdict verdict = scene_.ExpectExact(master_, Demand::kRecorded);
+  const Verdict verdict =
+      scene_.ExpectExact(master_, Demand::kRecorded, {.causes = {Cause::kSpoolLost}});
   EXPECT_TRUE(HasGap("cause 8 "));  // GAP_CAUSE_SPOOL_LOST
   // What was in frames and not acked when the agent was killed.
   EXPECT_LT(verdict.declared_count, verdict.held_count / 4);
@@ -86,19 +87,23 @@ TEST_F(SetBackSpoolTest, AgentRule03_WhereTheMasterKnowsMoreASuccessorGoesOn) {
 }
 
 TEST_F(SetBackSpoolTest, AgentRule02_WhatNobodyHasAnyMoreIsDeclared) {
+  const auto recorded = [&] { return scene_.ReadLedgers().samples.size(); };
   master_.Pause();
   scene_.Say("the master hangs");
+  const std::size_t recorded_at_hang = recorded();
   AwaitGrowth(2000);  // and is past whatever it had been sent
   const auto sizes = SegmentSizes(scene_.spool_dir());
   AwaitGrowth(4000);
   scene_.agent().Kill();
+  const std::size_t recorded_meanwhile = recorded() - recorded_at_hang;
   SetBack(sizes);
   scene_.Say("the spool has lost what nobody else has");
   master_.Continue();
   scene_.StartAgent(master_.grpc_address());
   AwaitCommits(20);
   scene_.StopProducers(absl::Seconds(60));
-  const Verdict verdict = scene_.ExpectExact(master_, Demand::kRecorded);
+  const Verdict verdict = scene_.ExpectExact(
+      master_, Demand::kRecorded, {.causes = {Cause::kSpoolLost}, .count_max = recorded_meanwhile});
   EXPECT_GT(verdict.declared_count, 50U);
   EXPECT_TRUE(HasGap("events of frames that the spool has no more"));
   EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();

@@ -1,7 +1,8 @@
 // A round of the long run (tests/soak.sh): training processes record through an agent and a bad network
 // to one master, and for as long as it is told (STEPWELL_SOAK_SECONDS, else a minute) one fault after
-// the other happens to one of them, each chosen by chance. Then all is well again, all must arrive, and
-// the checker compares. The last line sums the round up for who adds rounds together.
+// the other happens to one of them, each chosen by chance. Then all is well again, all must arrive but what
+// recorders themselves dropped, and the checker compares. A fault counts where it hit something: a signal
+// to a postmaster that is not there is none. The last line sums the round up for who adds rounds together.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -29,7 +30,8 @@ class SoakTest : public ::testing::Test {
  protected:
   struct Fault {
     const char* name;
-    std::function<void()> happen;
+    // Whether it hit something.
+    std::function<bool()> happen;
   };
 
   std::uint64_t committed() {
@@ -41,82 +43,112 @@ class SoakTest : public ::testing::Test {
     Eventually([&] { return absl::Now() >= end; }, absl::Seconds(60));
   }
   void StartMaster() { ASSERT_TRUE(master_.StartAndWait()) << master_.LogTail(); }
-  // With a failpoint it may die before it is seen ready.
-  void KillMaster(const std::string& failpoints) {
-    if (failpoints.empty()) {
-      master_.Kill();
-    } else {
-      master_.Kill();
-      master_.Start({failpoints});
-      if (!Eventually([&] { return !master_.running(); }, absl::Seconds(20))) master_.Kill();
-    }
+  bool KillMaster() {
+    const bool was_there = master_.running();
+    master_.Kill();
     StartMaster();
+    return was_there;
   }
-  void SignalPostgres(int signal) {
+  // True: it died there. It may die before it is seen ready.
+  bool KillMasterAt(const std::string& point) {
+    const auto deaths = [&] {
+      return master_.CountInLog(absl::StrCat("failpoint ", point, " exit"));
+    };
+    const int before = deaths();
+    master_.Kill();
+    master_.Start({absl::StrCat(point, "=exit@", scene_.Random(1, 10))});
+    if (!Eventually([&] { return !master_.running(); }, absl::Seconds(20))) master_.Kill();
+    StartMaster();
+    return deaths() > before;
+  }
+  bool StopMasterFor(int low_ms, int high_ms) {
+    const bool was_there = master_.running();
+    master_.Pause();
+    Pause(low_ms, high_ms);
+    master_.Continue();
+    return was_there;
+  }
+  bool EndMaster() {
+    const bool was_there = master_.running();
+    EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
+    StartMaster();
+    return was_there;
+  }
+  bool SignalPostgres(int signal) {
     const pid_t postmaster = master_.PostmasterPid();
-    if (postmaster > 0) kill(postmaster, signal);
+    return postmaster > 0 && kill(postmaster, signal) == 0;
   }
-  void Weather(const std::string& words, int low_ms, int high_ms) {
+  bool HangPostmaster(int low_ms, int high_ms) {
+    const pid_t postmaster = master_.PostmasterPid();
+    const bool was_there = postmaster > 0 && kill(postmaster, SIGSTOP) == 0;
+    Pause(low_ms, high_ms);
+    if (was_there) kill(postmaster, SIGCONT);
+    return was_there;
+  }
+  bool KillAgent() {
+    const bool was_there = scene_.agent().running();
+    scene_.agent().Kill();
+    RestartAgent();
+    return was_there;
+  }
+  bool KillAgentBeforeAFrame() {
+    scene_.agent().Kill();
+    scene_.StartAgent(proxy_.address(), {},
+                      absl::StrCat("spool_append=exit@", scene_.Random(1, 20)));
+    const std::string ending = scene_.agent().Wait(absl::Seconds(10));
+    scene_.agent().Kill();
+    RestartAgent();
+    return ending == "killed by signal 9";
+  }
+  bool StopAgentFor(int low_ms, int high_ms) {
+    const bool was_there = scene_.agent().running();
+    scene_.agent().Signal(SIGSTOP);
+    Pause(low_ms, high_ms);
+    scene_.agent().Signal(SIGCONT);
+    return was_there;
+  }
+  bool ResetAll() {
+    const bool was_there = proxy_.counts().open > 0;
+    proxy_.ResetAll();
+    return was_there;
+  }
+  // True: a connection was in it.
+  bool Weather(const std::string& words, int low_ms, int high_ms) {
+    const ChaosProxy::Counts before = proxy_.counts();
     proxy_.Set(words);
     Pause(low_ms, high_ms);
     proxy_.Set("");
+    return before.open > 0 || proxy_.counts().accepted > before.accepted;
+  }
+  // True: it ended one.
+  bool WeatherThatResets(const std::string& words, int low_ms, int high_ms) {
+    const std::uint64_t before = proxy_.counts().reset;
+    (void)Weather(words, low_ms, high_ms);
+    return proxy_.counts().reset > before;
   }
   void RestartAgent() { scene_.StartAgent(proxy_.address()); }
 
   std::vector<Fault> Faults() {
     return {
-        {"master killed", [&] { KillMaster(""); }},
-        {"master killed before an ack",
-         [&] { KillMaster(absl::StrCat("after_commit_before_ack=exit@", scene_.Random(1, 10))); }},
-        {"master killed behind the guard",
-         [&] { KillMaster(absl::StrCat("commit_after_guard=exit@", scene_.Random(1, 10))); }},
-        {"master stopped",
-         [&] {
-           master_.Pause();
-           Pause(100, 3000);
-           master_.Continue();
-         }},
-        {"master ended",
-         [&] {
-           EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
-           StartMaster();
-         }},
-        {"postgres killed", [&] { SignalPostgres(SIGKILL); }},
-        {"postgres stopped fast", [&] { SignalPostgres(SIGINT); }},
-        {"postgres stopped at once", [&] { SignalPostgres(SIGQUIT); }},
-        {"postmaster hung",
-         [&] {
-           const pid_t postmaster = master_.PostmasterPid();
-           if (postmaster > 0) kill(postmaster, SIGSTOP);
-           Pause(100, 2000);
-           if (postmaster > 0) kill(postmaster, SIGCONT);
-         }},
-        {"agent killed",
-         [&] {
-           scene_.agent().Kill();
-           RestartAgent();
-         }},
-        {"agent killed before a frame",
-         [&] {
-           scene_.agent().Kill();
-           scene_.StartAgent(proxy_.address(), {},
-                             absl::StrCat("spool_append=exit@", scene_.Random(1, 20)));
-           (void)scene_.agent().Wait(absl::Seconds(10));
-           scene_.agent().Kill();
-           RestartAgent();
-         }},
-        {"agent stopped",
-         [&] {
-           scene_.agent().Signal(SIGSTOP);
-           Pause(50, 500);
-           scene_.agent().Signal(SIGCONT);
-         }},
-        {"connections reset", [&] { proxy_.ResetAll(); }},
-        {"connections reset again and again", [&] { Weather("reset=20000", 500, 2000); }},
-        {"the network swallows what comes", [&] { Weather("hold=up", 100, 2000); }},
-        {"the network swallows what goes", [&] { Weather("hold=down", 100, 2000); }},
-        {"the network is slow", [&] { Weather("delay=200ms jitter=100ms", 500, 2000); }},
-        {"the network flaps", [&] { Weather("flap=300ms:200ms", 500, 2000); }},
+        {"master killed", [&] { return KillMaster(); }},
+        {"master killed before an ack", [&] { return KillMasterAt("after_commit_before_ack"); }},
+        {"master killed behind the guard", [&] { return KillMasterAt("commit_after_guard"); }},
+        {"master stopped", [&] { return StopMasterFor(100, 3000); }},
+        {"master ended", [&] { return EndMaster(); }},
+        {"postgres killed", [&] { return SignalPostgres(SIGKILL); }},
+        {"postgres stopped fast", [&] { return SignalPostgres(SIGINT); }},
+        {"postgres stopped at once", [&] { return SignalPostgres(SIGQUIT); }},
+        {"postmaster hung", [&] { return HangPostmaster(100, 2000); }},
+        {"agent killed", [&] { return KillAgent(); }},
+        {"agent killed before a frame", [&] { return KillAgentBeforeAFrame(); }},
+        {"agent stopped", [&] { return StopAgentFor(50, 500); }},
+        {"connections reset", [&] { return ResetAll(); }},
+        {"connections reset again and again",
+         [&] { return WeatherThatResets("reset=20000", 500, 2000); }},
+        {"the network swallows what comes", [&] { return Weather("hold=up", 100, 2000); }},
+        {"the network swallows what goes", [&] { return Weather("hold=down", 100, 2000); }},
+        {"the network is slow", [&] { return Weather("delay=200ms jitter=100ms", 500, 2000); }},
+        {"the network flaps", [&] { return WeatherThatResets("flap=300ms:200ms", 500, 2000); }},
     };
   }
 
@@ -138,14 +170,17 @@ TEST_F(SoakTest, LongRoundOfFaultsLosesAndDoublesNothing) {
   }
   const std::vector<Fault> faults = Faults();
   std::map<std::string, int> happened;
-  int count = 0;
+  int tried_count = 0;
+  int hit_count = 0;
   while (scene_.Elapsed() < length && !HasFatalFailure()) {
     const Fault& fault =
         faults[static_cast<std::size_t>(scene_.Random(0, static_cast<int>(faults.size()) - 1))];
-    fault.happen();
-    ++happened[fault.name];
+    if (fault.happen()) {
+      ++happened[fault.name];
+      ++hit_count;
+    }
     Pause(20, 400);
-    if (++count % kFaultsPerProgress != 0) continue;
+    if (++tried_count % kFaultsPerProgress != 0) continue;
     const std::uint64_t before = committed();
     ASSERT_TRUE(Eventually(
         [&] {
@@ -157,12 +192,14 @@ TEST_F(SoakTest, LongRoundOfFaultsLosesAndDoublesNothing) {
         << scene_.Logs() << master_.LogTail();
   }
   for (const auto& [name, times] : happened) scene_.Say(absl::StrCat(times, " x ", name));
+  scene_.Say(absl::StrCat("of ", tried_count, " faults ", hit_count, " hit something"));
   scene_.StopProducers(absl::Seconds(300));
-  const Verdict verdict = scene_.ExpectExact(master_, Demand::kRecorded);
+  const Verdict verdict = scene_.ExpectExact(master_, Demand::kRecorded, scene_.DropsOfRecorders());
   EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
   std::cout << "soak: samples " << verdict.held_count + verdict.declared_count << " declared "
-            << verdict.declared_count << " faults " << count << " kinds " << happened.size()
-            << " ok " << (verdict.ok() && !HasFailure() ? 1 : 0) << std::endl;
+            << verdict.declared_count << " faults " << hit_count << " tried " << tried_count
+            << " kinds " << happened.size() << " ok " << (verdict.ok() && !HasFailure() ? 1 : 0)
+            << std::endl;
 }
 
 }  // namespace

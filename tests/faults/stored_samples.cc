@@ -11,7 +11,6 @@ namespace {
 
 // PostgreSQL counts microseconds from 2000.
 constexpr std::int64_t kEpochShiftUs = 946'684'800'000'000;
-constexpr int kCauseClock = 10;  // nothing is missing
 
 constexpr char kReadSamples[] =
     "select coalesce((labels->>'rank')::int, -1), batch, \"timestamp\", value "
@@ -81,14 +80,15 @@ void TakeGaps(const Result& result, StoredTrial& stored) {
     gap.sample_count = Int64(result, row, 2);
     gap.first_time_us = Int64(result, row, 3);
     gap.last_time_us = Int64(result, row, 4);
-    gap.cause = cause;
+    gap.cause = static_cast<Cause>(cause);
     stored.gap_texts.push_back(
         "rank " + std::to_string(rank) + " writer " + std::to_string(Int32(result, row, 9)) +
         " cause " + std::to_string(cause) + " samples " + std::to_string(gap.sample_count) +
         " times " + std::to_string(gap.first_time_us) + ".." + std::to_string(gap.last_time_us) +
         " sequences " + std::to_string(Int64(result, row, 6)) + ".." +
         std::to_string(Int64(result, row, 7)) + " " + Text(result, row, 8));
-    if (cause != kCauseClock) stored.gaps.push_back(gap);
+    // Of a clock that is wrong nothing is missing.
+    if (gap.cause != Cause::kClock) stored.gaps.push_back(gap);
   }
 }
 

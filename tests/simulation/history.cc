@@ -1,5 +1,6 @@
 #include "tests/simulation/history.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,14 @@ History::Sample* History::Find(SampleNumber sample) {
 }
 
 void History::Recorded(SampleNumber sample) { samples_.try_emplace(sample); }
+
+void History::Framed(SampleNumber sample, std::uint64_t first_sequence,
+                     std::uint64_t last_sequence) {
+  Sample* const known = Find(sample);
+  if (known == nullptr) return;
+  known->first_sequence = first_sequence;
+  known->last_sequence = last_sequence;
+}
 
 void History::Sent(const Uuid& writer, std::uint64_t sequence, std::vector<SampleNumber> samples) {
   std::vector<SampleNumber>& known = sent_[writer][sequence];
@@ -104,7 +113,13 @@ void History::SetBack(int rank) {
   }
 }
 
-void History::Ended(int rank, std::uint64_t declared_count, bool is_exact) {
+void History::Ended(int rank, const Declared& declared) {
+  const auto is_named = [&](const Sample& sample) {
+    return std::any_of(declared.sequences.begin(), declared.sequences.end(), [&](const auto& gap) {
+      return std::max(sample.first_sequence, gap.first) <=
+             std::min(sample.last_sequence, gap.second);
+    });
+  };
   std::uint64_t missing = dropped_[rank];
   SampleNumber first_missing = 0;
   const auto end = samples_.lower_bound(NumberOf(rank + 1, 0));
@@ -114,14 +129,20 @@ void History::Ended(int rank, std::uint64_t declared_count, bool is_exact) {
       return Fail(absl::StrCat(Text(each->first), " is committed and in no row"));
     }
     if (sample.committed || sample.excused) continue;
+    // Of a spool that was set back frames have other sequences than they had.
+    if (!set_back_.contains(rank) && !is_named(sample)) {
+      return Fail(absl::StrCat(Text(each->first), " is missing, of sequences ",
+                               sample.first_sequence, " to ", sample.last_sequence,
+                               ", and no gap names one of them"));
+    }
     ++missing;
     if (first_missing == 0) first_missing = each->first;
   }
   // Drops that nobody had told yet are gone with it, and gaps count what is excused.
   if (set_back_.contains(rank)) return;
-  if (!is_exact || missing == declared_count) return;
+  if (!declared.is_exact || missing == declared.sample_count) return;
   Fail(absl::StrCat("rank ", rank, ": ", missing, " samples are missing, gaps declare ",
-                    declared_count, first_missing == 0 ? "" : "; the first is ",
+                    declared.sample_count, first_missing == 0 ? "" : "; the first is ",
                     first_missing == 0 ? "" : Text(first_missing)));
 }
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -24,9 +25,20 @@ constexpr SampleNumber NumberOf(int rank, std::uint64_t nth) {
 }
 constexpr int RankOf(SampleNumber sample) { return static_cast<int>(sample >> 32); }
 
+// What gaps say is missing of a rank.
+struct Declared {
+  std::uint64_t sample_count = 0;
+  // None of them leaves its count open, or tells it roughly.
+  bool is_exact = true;
+  // First and last, of frames that are gone.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> sequences;
+};
+
 class History {
  public:
   void Recorded(SampleNumber sample);
+  // It is in a frame under one of these sequences; in none where the last is below the first.
+  void Framed(SampleNumber sample, std::uint64_t first_sequence, std::uint64_t last_sequence);
   // A chunk leaves the agent. Sent again it may hold other samples only where the spool was set back.
   void Sent(const Uuid& writer, std::uint64_t sequence, std::vector<SampleNumber> samples);
   // Nothing will be sent under these any more.
@@ -42,9 +54,9 @@ class History {
   void Folded(SeriesNo series_no, SampleNumber sample);
   // The rank's machine lost its power, or its spool was set back: what nobody had acked may be gone.
   void SetBack(int rank);
-  // The run is over, and all is calm. `declared_count`: what gaps say is missing of the rank;
-  // `is_exact`: none of them leaves its count open, or tells it roughly.
-  void Ended(int rank, std::uint64_t declared_count, bool is_exact);
+  // The run is over, and all is calm: what is missing was in frames that gaps name and, where gaps count
+  // exactly, is as much as they say.
+  void Ended(int rank, const Declared& declared);
 
   // What `rank` could not even put into its ring.
   void Dropped(int rank, std::uint64_t count) { dropped_[rank] += count; }
@@ -65,6 +77,9 @@ class History {
     bool acked = false;
     bool folded = false;
     bool excused = false;
+    // Of its frame.
+    std::uint64_t first_sequence = 1;
+    std::uint64_t last_sequence = 0;
   };
 
   Sample* Find(SampleNumber sample);

@@ -161,6 +161,7 @@ void SimAgent::Serve(Rank& rank) {
     rank.dropped_told = rings.at(0).dropped_told;
   }
   rank.tail = rank.read;
+  NoteFrames(rank);
 }
 
 // What was sealed last names the ring as far as it is in frames.
@@ -169,6 +170,17 @@ void SimAgent::StoreTail(Rank& rank) {
   if (const auto mark = rings.find(0); mark != rings.end()) {
     rank.tail = std::max(rank.tail, mark->second.tail);
   }
+  NoteFrames(rank);
+}
+
+// What has left the ring since the last look lies in the frames since then.
+void SimAgent::NoteFrames(Rank& rank) {
+  const std::uint64_t last_sequence = rank.served->last_sequence();
+  for (; rank.framed < rank.tail; ++rank.framed) {
+    around_.history.Framed(NumberOf(rank.rank, rank.framed + 1), rank.framed_sequence + 1,
+                           last_sequence);
+  }
+  rank.framed_sequence = last_sequence;
 }
 
 void SimAgent::Visit() {

@@ -96,6 +96,9 @@ class SimAgent {
     std::unique_ptr<agent::ServedWriter> served;
     std::uint64_t read = 0;
     std::uint64_t dropped_told = 0;
+    // So far history knows of frames.
+    std::uint64_t framed = 0;
+    std::uint64_t framed_sequence = 0;
   };
 
   std::string FolderOf(const Rank& rank) const;
@@ -103,6 +106,7 @@ class SimAgent {
   void VisitRank(Rank& rank);
   void Drain(Rank& rank);
   void StoreTail(Rank& rank);
+  void NoteFrames(Rank& rank);
   void NoteAcked(const Uuid& writer, std::uint64_t sequence);
   std::ptrdiff_t RetiredCount() const;
 

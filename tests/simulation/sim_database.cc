@@ -92,19 +92,24 @@ void SimDatabase::NoteOpened(const OpenWriterRequest& request, const OpenedWrite
   writer.rank = request.rank;
 }
 
-std::map<int, SimDatabase::Declared> SimDatabase::DeclaredByRank() const {
-  std::map<int, Declared> declared;
+std::map<int, Declared> SimDatabase::DeclaredByRank() const {
+  std::map<int, Declared> by_rank;
   for (const auto& [key, writer] : writers_) {
     for (const Gap& gap : store_.gaps(key.first)) {
       if (gap.writer_no != key.second) continue;
-      declared[writer.rank].count += static_cast<std::uint64_t>(gap.sample_count);
+      Declared& declared = by_rank[writer.rank];
+      declared.sample_count += static_cast<std::uint64_t>(gap.sample_count);
       // A spool that gives up a segment counts what arrived of it, too, where it had not read the ack,
       // and not what frames in it told as lost.
       const bool is_rough = gap.sample_count == 0 || gap.cause == GapCause::kSpoolFull;
-      if (is_rough) declared[writer.rank].is_exact = false;
+      if (is_rough) declared.is_exact = false;
+      // What found no room in a ring was in no frame.
+      if (gap.last_sequence != 0) {
+        declared.sequences.emplace_back(gap.first_sequence, gap.last_sequence);
+      }
     }
   }
-  return declared;
+  return by_rank;
 }
 
 void SimStore::GoOnMeanwhile() {

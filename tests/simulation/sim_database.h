@@ -50,11 +50,7 @@ class SimDatabase {
   // As a fold's transaction: rows, and how far writers are folded.
   absl::Status Fold(std::int64_t owner_epoch, const std::vector<WriterFold>& folds);
 
-  // Of the writers that rank had: samples that gaps declare, and whether all of them know how many.
-  struct Declared {
-    std::uint64_t count = 0;
-    bool is_exact = true;
-  };
+  // Of the writers that each rank had.
   std::map<int, Declared> DeclaredByRank() const;
 
  private:

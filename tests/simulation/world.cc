@@ -326,7 +326,7 @@ void World::CheckEnd() {
   }
   auto declared = database_.DeclaredByRank();
   for (int rank = 0; rank < ranks_ && !IsOver(); ++rank) {
-    history_.Ended(rank, declared[rank].count, declared[rank].is_exact);
+    history_.Ended(rank, declared[rank]);
   }
 }
 

@@ -34,12 +34,38 @@ std::string Text(const Key& key) {
          std::to_string(std::get<2>(key));
 }
 
+// Frames, rows and copies that nobody can read any more: who tells of them may not know what was in them.
+// All others count what they give up.
+bool MayLackCount(Cause cause) {
+  return cause == Cause::kSpoolCorrupt || cause == Cause::kSpoolLost || cause == Cause::kRestored;
+}
+
+// What `gap` leaves open. The more, the less its word says.
+int OpenCount(const StoredGap& gap) {
+  return (gap.first_time_us == 0 ? 1 : 0) + (gap.last_time_us == 0 ? 1 : 0) +
+         (gap.sample_count == 0 ? 1 : 0);
+}
+
+// Those that may excuse something, those first that say most.
+std::vector<StoredGap> AllowedOf(std::vector<StoredGap> gaps, const Allowance& allowed) {
+  std::erase_if(gaps, [&](const StoredGap& gap) {
+    if (!allowed.causes.contains(gap.cause)) return true;
+    return gap.sample_count == 0 && !(allowed.with_uncounted && MayLackCount(gap.cause));
+  });
+  std::stable_sort(gaps.begin(), gaps.end(), [](const StoredGap& a, const StoredGap& b) {
+    return OpenCount(a) < OpenCount(b);
+  });
+  return gaps;
+}
+
 class Comparison {
  public:
-  Comparison(std::vector<StoredGap> gaps, Demand demand) : gaps_(std::move(gaps)), demand_(demand) {
+  Comparison(const std::vector<StoredGap>& gaps, Demand demand, const Allowance& allowed)
+      : gaps_(AllowedOf(gaps, allowed)), demand_(demand), declared_max_(allowed.count_max) {
     used_.resize(gaps_.size());
   }
 
+  // REQUIRES: keys come in order.
   void Compare(const Key& key, const Entry& entry) {
     if (entry.logged.empty()) {
       Note(verdict_.unknown_count, entry.stored.size(), "never recorded: " + Text(key));
@@ -56,11 +82,7 @@ class Comparison {
     for (std::size_t i = held; i < entry.logged.size(); ++i) Missing(key, *entry.logged[i]);
   }
 
-  // REQUIRES: keys came in order.
-  Verdict Take() {
-    for (const auto& [series, stretches] : untimed_) JudgeUntimed(series, stretches);
-    return std::move(verdict_);
-  }
+  Verdict Take() { return std::move(verdict_); }
 
  private:
   void CompareContent(const Key& key, const LoggedSample& logged, const StoredSample& stored) {
@@ -78,8 +100,9 @@ class Comparison {
   }
 
   void Missing(const Key& key, const LoggedSample& logged) {
+    NoteAbsent(key);
     if (demand_ == Demand::kAcked && !logged.acked) return;
-    if (Declared(logged)) {
+    if (verdict_.declared_count < declared_max_ && Declared(logged)) {
       ++verdict_.declared_count;
     } else {
       Note(verdict_.missing_count, 1,
@@ -88,48 +111,22 @@ class Comparison {
     }
   }
 
-  // Samples absent with numbers that follow each other.
-  struct Stretch {
-    std::int64_t last = 0;
-    std::uint64_t count = 0;
-  };
-  struct Untimed {
-    std::size_t gap_count = 0;
-    std::vector<Stretch> stretches;
-  };
-
-  // A gap that says no times hides one stretch of each series, not holes here and there.
-  void JudgeUntimed(const std::pair<std::string, int>& series, const Untimed& untimed) {
-    if (untimed.stretches.size() <= untimed.gap_count) return;
-    for (const Stretch& stretch : untimed.stretches) {
-      verdict_.declared_count -= stretch.count;
-      Note(verdict_.missing_count, stretch.count,
-           "not one stretch: " + series.first + " rank " + std::to_string(series.second) + ", " +
-               std::to_string(stretch.count) + " up to number " + std::to_string(stretch.last));
-    }
-  }
-
-  void AddUntimed(const LoggedSample& logged) {
-    Untimed& untimed = untimed_[{logged.series, logged.rank}];
-    if (untimed.stretches.empty()) {
-      untimed.gap_count = static_cast<std::size_t>(
-          std::count_if(gaps_.begin(), gaps_.end(), [&](const StoredGap& gap) {
-            return gap.first_time_us == 0 && (!gap.rank || *gap.rank == logged.rank);
-          }));
-    }
-    if (untimed.stretches.empty() || untimed.stretches.back().last + 1 != logged.number) {
-      untimed.stretches.emplace_back();
-    }
-    untimed.stretches.back().last = logged.number;
-    ++untimed.stretches.back().count;
+  // Samples of a series that are absent with numbers that follow each other are one stretch.
+  void NoteAbsent(const Key& key) {
+    const bool goes_on = std::get<0>(key) == std::get<0>(last_absent_) &&
+                         std::get<1>(key) == std::get<1>(last_absent_) &&
+                         std::get<2>(key) <= std::get<2>(last_absent_) + 1;
+    if (!goes_on) ++stretch_;
+    last_absent_ = key;
   }
 
   // A gap that counts its samples covers no more than it counts. Where several cover a sample (a gap of all
   // groups, and one of its own), each sample is told by one of them if there is any way to share them out.
   bool Declared(const LoggedSample& logged) {
     const Covering covering = CoveringOf(logged);
-    auto teller = std::find_if(covering.begin(), covering.end(),
-                               [&](std::size_t gap) { return HasRoom(gap); });
+    auto teller = std::find_if(covering.begin(), covering.end(), [&](std::size_t gap) {
+      return HasRoom(gap) && IsItsStretch(gap, logged);
+    });
     if (teller == covering.end()) {
       std::set<std::size_t> tried;
       teller = std::find_if(covering.begin(), covering.end(),
@@ -137,8 +134,8 @@ class Comparison {
     }
     if (teller == covering.end()) return false;
     ++used_[*teller];
-    if (IsUntimed(*teller)) {
-      AddUntimed(logged);
+    if (IsOpen(*teller)) {
+      told_stretch_[{*teller, logged.series, logged.rank}] = stretch_;
     } else {
       ++told_[*teller][covering];
     }
@@ -161,11 +158,15 @@ class Comparison {
     }
     return covering;
   }
-  bool IsUntimed(std::size_t gap) const {
-    return gaps_[gap].first_time_us == 0 && gaps_[gap].last_time_us == 0;
-  }
   bool HasRoom(std::size_t gap) const {
     return gaps_[gap].sample_count == 0 || used_[gap] < gaps_[gap].sample_count;
+  }
+  // A gap that leaves a time or its count open hides one stretch of each series, not holes here and there.
+  bool IsOpen(std::size_t gap) const { return OpenCount(gaps_[gap]) > 0; }
+  bool IsItsStretch(std::size_t gap, const LoggedSample& logged) const {
+    if (!IsOpen(gap)) return true;
+    const auto told = told_stretch_.find({gap, logged.series, logged.rank});
+    return told == told_stretch_.end() || told->second == stretch_;
   }
   // One of the samples that `gap` tells is told by another one that covers it, which may have to make room in turn.
   bool MakeRoom(std::size_t gap, std::set<std::size_t>& tried) {
@@ -173,7 +174,7 @@ class Comparison {
     for (auto& [covering, count] : told_[gap]) {
       if (count == 0) continue;
       for (const std::size_t other : covering) {
-        if (other == gap || IsUntimed(other)) continue;
+        if (other == gap || IsOpen(other)) continue;
         if (!HasRoom(other) && !MakeRoom(other, tried)) continue;
         --count;
         --used_[gap];
@@ -192,10 +193,15 @@ class Comparison {
 
   const std::vector<StoredGap> gaps_;
   const Demand demand_;
+  const std::uint64_t declared_max_;
+  // Of the absent samples so far: the newest, and how many stretches they are.
+  Key last_absent_;
+  std::size_t stretch_ = 0;
   std::vector<std::int64_t> used_;
   // How many samples each gap tells, by all that cover them.
   std::map<std::size_t, std::map<Covering, std::int64_t>> told_;
-  std::map<std::pair<std::string, int>, Untimed> untimed_;
+  // Which stretch of a series each open gap hides.
+  std::map<std::tuple<std::size_t, std::string, int>, std::size_t> told_stretch_;
   Verdict verdict_;
 };
 
@@ -218,7 +224,7 @@ std::string Verdict::ToText() const {
 }
 
 Verdict Check(const Ledger& ledger, const std::vector<StoredSample>& stored,
-              const std::vector<StoredGap>& gaps, Demand demand) {
+              const std::vector<StoredGap>& gaps, Demand demand, const Allowance& allowed) {
   std::map<Key, Entry> entries;
   for (const LoggedSample& sample : ledger.samples) {
     entries[{sample.series, sample.rank, sample.number}].logged.push_back(&sample);
@@ -226,7 +232,7 @@ Verdict Check(const Ledger& ledger, const std::vector<StoredSample>& stored,
   for (const StoredSample& sample : stored) {
     entries[{sample.series, sample.rank, NumberOf(sample)}].stored.push_back(&sample);
   }
-  Comparison comparison(gaps, demand);
+  Comparison comparison(gaps, demand, allowed);
   for (const auto& [key, entry] : entries) comparison.Compare(key, entry);
   return comparison.Take();
 }

@@ -1,5 +1,5 @@
-// The checker itself goes red: on a sample that is lost, doubled, changed, invented or hidden behind
-// a gap that is too small.
+// The checker itself goes red: on a sample that is lost, doubled, changed, invented, or hidden behind
+// a gap that is too small, leaves too much open or is of a cause that nobody expects.
 #include "tests/faults/checker/checker.h"
 
 #include <gtest/gtest.h>
@@ -19,6 +19,7 @@ struct History {
   Ledger ledger;
   std::vector<StoredSample> stored;
   std::vector<StoredGap> gaps;
+  Allowance allowed;
 };
 
 // Two ranks, 50 samples of three kinds each, all acked, all stored once.
@@ -54,6 +55,13 @@ struct Row {
 
 void DropStored(History& history, std::size_t index) {
   history.stored.erase(history.stored.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+// A gap of a cause that the test expects.
+void Declare(History& history, StoredGap gap, Cause cause = Cause::kRingFull) {
+  gap.cause = cause;
+  history.gaps.push_back(gap);
+  history.allowed.causes.insert(cause);
 }
 
 const Row kRows[] = {
@@ -97,71 +105,171 @@ const Row kRows[] = {
     {"dropped within a declared gap",
      [](History& h) {
        DropStored(h, 30);
-       h.gaps.push_back({0, "", 1, kStartUs + 10'000, kStartUs + 10'000});
+       Declare(h, {0, "", 1, kStartUs + 10'000, kStartUs + 10'000});
      },
      nullptr, 0},
     {"dropped beside a declared gap",
      [](History& h) {
        DropStored(h, 30);
-       h.gaps.push_back({0, "", 1, kStartUs + 31'000, kStartUs + 32'000});
+       Declare(h, {0, "", 1, kStartUs + 31'000, kStartUs + 32'000});
      },
      &Verdict::missing_count, 1},
     {"the gap is of another rank",
      [](History& h) {
        DropStored(h, 30);
-       h.gaps.push_back({1, "", 1, kStartUs, kStartUs + 50'000});
+       Declare(h, {1, "", 1, kStartUs, kStartUs + 50'000});
      },
      &Verdict::missing_count, 1},
     {"the gap is of another group",
      [](History& h) {
        DropStored(h, 30);
-       h.gaps.push_back({0, "timing", 1, kStartUs, kStartUs + 50'000});
+       Declare(h, {0, "timing", 1, kStartUs, kStartUs + 50'000});
      },
      &Verdict::missing_count, 1},
     {"the gap counts one, two are dropped",
      [](History& h) {
        DropStored(h, 33);
        DropStored(h, 30);
-       h.gaps.push_back({0, "", 1, kStartUs, kStartUs + 50'000});
+       Declare(h, {0, "", 1, kStartUs, kStartUs + 50'000});
      },
      &Verdict::missing_count, 1},
     {"a gap of all groups, and one of the group that was looked at first",
      [](History& h) {
        DropStored(h, 32);
        DropStored(h, 30);
-       h.gaps.push_back({0, "", 1, kStartUs, kStartUs + 50'000});
-       h.gaps.push_back({0, "faults", 1, kStartUs, kStartUs + 50'000});
+       Declare(h, {0, "", 1, kStartUs, kStartUs + 50'000});
+       Declare(h, {0, "faults", 1, kStartUs, kStartUs + 50'000});
      },
      nullptr, 0},
     {"a gap of all groups, and one of another group",
      [](History& h) {
        DropStored(h, 33);
        DropStored(h, 30);
-       h.gaps.push_back({0, "", 1, kStartUs, kStartUs + 50'000});
-       h.gaps.push_back({0, "timing", 1, kStartUs, kStartUs + 50'000});
+       Declare(h, {0, "", 1, kStartUs, kStartUs + 50'000});
+       Declare(h, {0, "timing", 1, kStartUs, kStartUs + 50'000});
      },
      &Verdict::missing_count, 1},
     {"three gaps that make room one after the other",
      [](History& h) {
        for (const std::size_t index : {75, 2, 0}) DropStored(h, index);
-       h.gaps.push_back({0, "", 1, kStartUs, kStartUs});
-       h.gaps.push_back({0, "faults", 1, kStartUs, kStartUs + 5'000});
-       h.gaps.push_back({0, "faults", 1, kStartUs + 40'000, kStartUs + 50'000});
+       Declare(h, {0, "", 1, kStartUs, kStartUs});
+       Declare(h, {0, "faults", 1, kStartUs, kStartUs + 5'000});
+       Declare(h, {0, "faults", 1, kStartUs + 40'000, kStartUs + 50'000});
      },
      nullptr, 0},
     {"a gap without times and one stretch",
      [](History& h) {
        h.stored.erase(h.stored.begin() + 30, h.stored.begin() + 60);
-       h.gaps.push_back({0, "", 0, 0, 0});
+       Declare(h, {0, "", 0, 0, 0}, Cause::kSpoolLost);
+       h.allowed.with_uncounted = true;
      },
      nullptr, 0},
     {"a gap without times and two holes",
      [](History& h) {
        DropStored(h, 60);
        DropStored(h, 30);
-       h.gaps.push_back({0, "", 0, 0, 0});
+       Declare(h, {0, "", 0, 0, 0}, Cause::kSpoolLost);
+       h.allowed.with_uncounted = true;
+     },
+     &Verdict::missing_count, 1},
+    {"a gap with times that leaves its count open, and one stretch",
+     [](History& h) {
+       h.stored.erase(h.stored.begin() + 30, h.stored.begin() + 60);
+       Declare(h, {0, "", 0, kStartUs, kStartUs + 50'000}, Cause::kRestored);
+       h.allowed.with_uncounted = true;
+     },
+     nullptr, 0},
+    {"a gap with times that leaves its count open, and three holes",
+     [](History& h) {
+       for (const std::size_t index : {90, 60, 30}) DropStored(h, index);
+       Declare(h, {0, "", 0, kStartUs, kStartUs + 50'000}, Cause::kRestored);
+       h.allowed.with_uncounted = true;
      },
      &Verdict::missing_count, 2},
+    {"a gap leaves its count open, and the test expects one that counts",
+     [](History& h) {
+       DropStored(h, 30);
+       Declare(h, {0, "", 0, kStartUs, kStartUs + 50'000}, Cause::kSpoolLost);
+     },
+     &Verdict::missing_count, 1},
+    {"a gap leaves its count open, of a cause that always knows it",
+     [](History& h) {
+       DropStored(h, 30);
+       Declare(h, {0, "", 0, kStartUs, kStartUs + 50'000}, Cause::kRingFull);
+       h.allowed.with_uncounted = true;
+     },
+     &Verdict::missing_count, 1},
+    {"a gap that leaves its first time open, and two holes",
+     [](History& h) {
+       DropStored(h, 60);
+       DropStored(h, 30);
+       Declare(h, {0, "", 2, 0, kStartUs + 50'000});
+     },
+     &Verdict::missing_count, 1},
+    {"a gap that leaves its last time open, and two holes",
+     [](History& h) {
+       DropStored(h, 60);
+       DropStored(h, 30);
+       Declare(h, {0, "", 2, kStartUs, 0});
+     },
+     &Verdict::missing_count, 1},
+    {"a gap that leaves one time open, and one stretch",
+     [](History& h) {
+       h.stored.erase(h.stored.begin() + 30, h.stored.begin() + 60);
+       Declare(h, {0, "", 30, 0, kStartUs + 50'000});
+     },
+     nullptr, 0},
+    {"two holes, a gap without times, and one that ended before the first of them",
+     [](History& h) {
+       DropStored(h, 60);
+       DropStored(h, 30);
+       Declare(h, {0, "", 2, 0, 0});
+       Declare(h, {0, "", 2, 0, kStartUs - 10'000'000});
+     },
+     &Verdict::missing_count, 1},
+    {"two holes, and two gaps without times",
+     [](History& h) {
+       DropStored(h, 60);
+       DropStored(h, 30);
+       Declare(h, {0, "", 1, 0, 0});
+       Declare(h, {0, "", 1, 0, 0});
+     },
+     nullptr, 0},
+    {"a stretch of which another gap tells the middle",
+     [](History& h) {
+       for (std::size_t number = 40; number >= 5; --number) DropStored(h, 3 * number);
+       Declare(h, {0, "", 35, 0, 0});
+       Declare(h, {0, "", 1, kStartUs + 40'000, kStartUs + 40'000});
+     },
+     nullptr, 0},
+    {"a gap that nobody expects",
+     [](History& h) {
+       DropStored(h, 30);
+       h.gaps.push_back({0, "", 1, kStartUs, kStartUs + 50'000, Cause::kSpoolLost});
+     },
+     &Verdict::missing_count, 1},
+    {"a gap of another cause than is expected",
+     [](History& h) {
+       DropStored(h, 30);
+       h.gaps.push_back({0, "", 1, kStartUs, kStartUs + 50'000, Cause::kSpoolLost});
+       h.allowed.causes = {Cause::kRingFull};
+     },
+     &Verdict::missing_count, 1},
+    {"a gap that counts two, and one is expected",
+     [](History& h) {
+       DropStored(h, 33);
+       DropStored(h, 30);
+       Declare(h, {0, "", 2, kStartUs, kStartUs + 50'000});
+       h.allowed.count_max = 1;
+     },
+     &Verdict::missing_count, 1},
+    {"all are lost but one, and declared",
+     [](History& h) {
+       h.stored.resize(1);
+       Declare(h, {{}, "", 299, kStartUs, kStartUs + 50'000}, Cause::kSpoolLost);
+       h.allowed.causes = {};
+     },
+     &Verdict::missing_count, 299},
     {"nothing stored at all", [](History& h) { h.stored.clear(); }, &Verdict::missing_count, 300},
 };
 
@@ -170,7 +278,8 @@ TEST(CheckerTest, GoesRedForEachDamageAndForNothingElse) {
     SCOPED_TRACE(row.name);
     History history = CleanHistory();
     row.damage(history);
-    const Verdict verdict = Check(history.ledger, history.stored, history.gaps, row.demand);
+    const Verdict verdict =
+        Check(history.ledger, history.stored, history.gaps, row.demand, history.allowed);
     EXPECT_EQ(verdict.ok(), row.counter == nullptr) << verdict.ToText();
     if (row.counter != nullptr) {
       EXPECT_EQ(verdict.*row.counter, row.count) << verdict.ToText();

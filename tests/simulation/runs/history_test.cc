@@ -1,0 +1,61 @@
+// The simulation's judge itself goes red: on a sample that is missing and in no frame that a gap names,
+// however roughly gaps count.
+#include "tests/simulation/history.h"
+
+#include <gtest/gtest.h>
+
+namespace stepwell::simulation {
+namespace {
+
+constexpr int kRank = 0;
+
+// Two samples that did not arrive, in frames of sequences 5 and 6.
+History TwoMissing() {
+  History history;
+  for (std::uint64_t nth = 1; nth <= 2; ++nth) {
+    history.Recorded(NumberOf(kRank, nth));
+    history.Framed(NumberOf(kRank, nth), 4 + nth, 4 + nth);
+  }
+  return history;
+}
+
+struct Row {
+  const char* name;
+  Declared declared;
+  const char* wrong;
+};
+
+const Row kRows[] = {
+    {"both frames are named and counted", {2, true, {{5, 6}}}, ""},
+    {"by two gaps", {2, true, {{5, 5}, {6, 9}}}, ""},
+    {"both are named, their count is rough", {7, false, {{4, 6}}}, ""},
+    {"one is named, and its count is rough",
+     {7, false, {{5, 5}}},
+     "sample 2 of rank 0 is missing, of sequences 6 to 6, and no gap names one of them"},
+    {"none is named, as of what a ring dropped",
+     {2, true, {}},
+     "sample 1 of rank 0 is missing, of sequences 5 to 5, and no gap names one of them"},
+    {"both are named, and counted as one",
+     {1, true, {{5, 6}}},
+     "rank 0: 2 samples are missing, gaps declare 1; the first is sample 1 of rank 0"},
+};
+
+TEST(HistoryTest, WhatIsMissingWasInAFrameThatAGapNames) {
+  for (const Row& row : kRows) {
+    SCOPED_TRACE(row.name);
+    History history = TwoMissing();
+    history.Ended(kRank, row.declared);
+    EXPECT_EQ(history.what(), row.wrong);
+  }
+}
+
+TEST(HistoryTest, WhatLeftItsRingForNoFrameIsMissing) {
+  History history;
+  history.Recorded(NumberOf(kRank, 1));
+  history.Framed(NumberOf(kRank, 1), 6, 5);
+  history.Ended(kRank, {1, false, {{1, 9}}});
+  EXPECT_TRUE(history.wrong());
+}
+
+}  // namespace
+}  // namespace stepwell::simulation
