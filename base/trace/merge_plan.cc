@@ -66,16 +66,14 @@ bool IsOfOneTime(Interval a, Interval b) {
 // One row of processes for what one rank's profiler wrote, unless several files are of one time: a run's and a capture's
 // within it have the same spans, a little apart.
 void ChooseLanes(MergePlan& plan) {
-  struct Copies {
-    std::vector<std::vector<Interval>> taken;  // of each copy
-  };
-  std::map<std::pair<std::int32_t, bool>, Copies> all;
+  // Of each rank and profiler the times that each copy has.
+  std::map<std::pair<std::int32_t, bool>, std::vector<std::vector<Interval>>> all;
   std::vector<std::size_t> copy_of(plan.inputs.size());
   for (const std::size_t i : InputsInOrder(plan)) {
     const PlacedInput& placed = plan.inputs[i];
     const Interval window = {placed.window.begin + placed.shift_ns,
                              placed.window.end + placed.shift_ns};
-    auto& taken = all[{placed.rank, placed.is_native}].taken;
+    std::vector<std::vector<Interval>>& taken = all[{placed.rank, placed.is_native}];
     const auto is_free = [&](const std::vector<Interval>& copy) {
       return std::none_of(copy.begin(), copy.end(),
                           [&](const Interval& each) { return IsOfOneTime(each, window); });

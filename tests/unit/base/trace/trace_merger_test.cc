@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/trace/trace_origin.h"
+#include "base/trace/trace_reading.h"
 #include "base/trace/trace_splitter.h"
 
 namespace stepwell {
@@ -37,24 +38,17 @@ struct Merged {
   }
 };
 
+TraceOrigin ScannedOrigin(const std::string& text) {
+  const auto scanned = ScanTrace([&](const TakeBytes& take) -> absl::Status { return take(text); });
+  EXPECT_TRUE(scanned.ok()) << scanned.status();
+  return scanned.ok() ? scanned->origin : TraceOrigin();
+}
+
 Merged Merge(const std::vector<std::string>& texts) {
   std::vector<MergeInput> inputs;
   for (std::size_t i = 0; i < texts.size(); ++i) {
-    TraceScan scan;
-    TraceSplitter splitter({.event =
-                                [&](std::string_view event) {
-                                  scan.TakeEvent(event);
-                                  return absl::OkStatus();
-                                },
-                            .member =
-                                [&](std::string_view name, std::string_view value) {
-                                  scan.TakeMember(name, value);
-                                  return absl::OkStatus();
-                                }});
-    EXPECT_TRUE(splitter.Feed(texts[i]).ok());
-    EXPECT_TRUE(splitter.Finish().ok());
     inputs.push_back({.label = absl::StrCat("file ", i),
-                      .origin = scan.Finish(),
+                      .origin = ScannedOrigin(texts[i]),
                       .rank = {},
                       .cycle = "",
                       .machine = "",
@@ -141,19 +135,7 @@ TEST(TraceMerger, WhatItWroteOfATrainingIsNoNativeTraceAndKeepsItsClock) {
       R"("traceEvents":[{"ph":"X","name":"op","ts":1,"dur":1,"pid":1,"tid":2}]})";
   for (const bool is_native : {false, true}) {
     const std::string written = Merge({is_native ? kineto : recorded}).trace.dump();
-    TraceScan scan;
-    TraceSplitter splitter({.event =
-                                [&](std::string_view event) {
-                                  scan.TakeEvent(event);
-                                  return absl::OkStatus();
-                                },
-                            .member =
-                                [&](std::string_view name, std::string_view value) {
-                                  scan.TakeMember(name, value);
-                                  return absl::OkStatus();
-                                }});
-    ASSERT_TRUE(splitter.Feed(written).ok());
-    const TraceOrigin origin = scan.Finish();
+    const TraceOrigin origin = ScannedOrigin(written);
     EXPECT_EQ(origin.is_native, is_native);
     EXPECT_EQ(origin.rank, 3);
     if (is_native) continue;
