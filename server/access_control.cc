@@ -118,6 +118,8 @@ absl::Status AccessControl::CheckAs(const AccessRule* rule, const Caller& caller
     case Subject::kList:
     case Subject::kEachWriter:
       return absl::OkStatus();
+    case Subject::kIngest:
+      return CheckIngests(caller);
     case Subject::kMaster:
       if (rule->right != Right::kRead) return Missing(*caller, "admin", NameOf(*rule));
       if (grants.ReadsAll()) return absl::OkStatus();

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "server/wire.h"
 #include "stepwell/v1/admin.pb.h"
+#include "stepwell/v1/clock.pb.h"
 #include "stepwell/v1/ingest.pb.h"
 #include "stepwell/v1/query.pb.h"
 #include "stepwell/v1/token.pb.h"
@@ -26,6 +27,8 @@ using google::protobuf::Message;
 constexpr std::array kRules = {
     AccessRule{"stepwell.v1.IngestService.StreamChunks", Right::kIngest, Subject::kEachWriter},
     AccessRule{"stepwell.v1.IngestService.WriteChunks", Right::kIngest, Subject::kEachWriter},
+
+    AccessRule{"stepwell.v1.ClockService.ReadClock", Right::kIngest, Subject::kIngest},
 
     AccessRule{"stepwell.v1.QueryService.ListTrials", Right::kRead, Subject::kList},
     AccessRule{"stepwell.v1.QueryService.GetTrial", Right::kRead, Subject::kTrials},
@@ -69,7 +72,8 @@ RulesByRequest MakeRules() {
   // So that their files are in the pool, whatever the linker thinks of them.
   for (const Descriptor* one :
        {v1::Open::descriptor(), v1::ListTrialsRequest::descriptor(), v1::FlushRequest::descriptor(),
-        v1::TraceUpload::descriptor(), v1::CreateTokenRequest::descriptor()}) {
+        v1::TraceUpload::descriptor(), v1::CreateTokenRequest::descriptor(),
+        v1::ReadClockRequest::descriptor()}) {
     STEPWELL_CHECK(one != nullptr);
   }
   RulesByRequest rules;

@@ -27,6 +27,7 @@ enum class Subject {
   kTrialId,     // the one of its field trial_id; 0 is the master
   kList,        // nothing that it names: it is answered of what the caller may read
   kEachWriter,  // asked for each writer that opens
+  kIngest,      // nothing: it is for whoever may ingest anything
   kPlace,  // the project or trial of its field place; neither is what any reader may ask, of what he reads
   kMaster,  // the master as a whole: read:* where it is to read, otherwise admin
 };

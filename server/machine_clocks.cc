@@ -1,8 +1,8 @@
 #include "server/machine_clocks.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
-#include <set>
 
 namespace stepwell {
 namespace {
@@ -36,24 +36,41 @@ std::int64_t LeastOf(Interval shifts) {
 }  // namespace
 
 MachineClocks::MachineClocks(const MergePlan& plan) {
-  std::set<std::int64_t> shifts = {0};
+  std::vector<Interval> shifts = {{0, 0}};
   for (const PlacedInput& input : plan.inputs) {
     if (input.machine.empty()) continue;
-    machines_[input.machine].push_back({input.window, input.shift_ns});
-    shifts.insert(input.shift_ns);
+    const Placed placed = {input.window, input.shift_ns, input.drift, input.window.begin};
+    machines_[input.machine].push_back(placed);
+    const std::int64_t at_end = ShiftOf(placed, input.window.end);
+    shifts.push_back({std::min(input.shift_ns, at_end), std::max(input.shift_ns, at_end)});
   }
   for (auto& [machine, placed] : machines_) MakeDisjoint(placed);
-  for (const std::int64_t shift : shifts) {
-    if (shifts_.empty() || Minus(shift, shifts_.back().end) > kApartNs) {
-      shifts_.push_back({shift, shift});
+  std::sort(shifts.begin(), shifts.end(), [](Interval a, Interval b) { return a.begin < b.begin; });
+  for (const Interval& shift : shifts) {
+    if (shifts_.empty() || Minus(shift.begin, shifts_.back().end) > kApartNs) {
+      shifts_.push_back(shift);
     }
-    shifts_.back().end = shift;
+    shifts_.back().end = std::max(shifts_.back().end, shift.end);
   }
   // Those of clocks that lie close to the common one go before others.
   std::sort(shifts_.begin(), shifts_.end(),
             [](Interval a, Interval b) { return LeastOf(a) < LeastOf(b); });
   has_all_ = shifts_.size() <= kApartMax;
   if (!has_all_) shifts_.resize(kApartMax);
+}
+
+// Of a time beyond what was placed, that of its nearer end.
+std::int64_t MachineClocks::ShiftOf(const Placed& placed, std::int64_t time_ns) {
+  if (placed.drift == 0) return placed.shift_ns;
+  const std::int64_t end_ns = std::max(placed.window.begin, placed.window.end);
+  const std::int64_t nearest_ns = std::clamp(time_ns, placed.window.begin, end_ns);
+  const double since = static_cast<double>(nearest_ns) - static_cast<double>(placed.from_ns);
+  return Plus(placed.shift_ns, std::llround(since * placed.drift));
+}
+
+// Files of one recording are placed along one line.
+bool MachineClocks::AreOneLine(const Placed& a, const Placed& b) {
+  return a.drift == b.drift && (a.drift != 0 || a.shift_ns == b.shift_ns);
 }
 
 // In order of time, each moment in one at most: what began first has it.
@@ -65,7 +82,7 @@ void MachineClocks::MakeDisjoint(std::vector<Placed>& placed) {
   for (std::size_t i = 1; i < placed.size(); ++i) {
     Placed next = placed[i];
     Interval& before = placed[last].window;
-    if (next.shift_ns == placed[last].shift_ns) {
+    if (AreOneLine(next, placed[last])) {
       before.end = std::max(before.end, next.window.end);
     } else if (next.window.end > before.end) {
       next.window.begin = std::max(next.window.begin, before.end);
@@ -86,11 +103,11 @@ std::int64_t MachineClocks::ShiftAt(std::string_view machine, std::int64_t time_
   const auto later = std::upper_bound(
       placed.begin(), placed.end(), time_ns,
       [](std::int64_t time, const Placed& each) { return time < each.window.begin; });
-  if (later == placed.begin()) return later->shift_ns;
+  if (later == placed.begin()) return ShiftOf(*later, time_ns);
   const Placed& before = *std::prev(later);
-  if (later == placed.end()) return before.shift_ns;
-  return AwayFrom(before.window, time_ns) <= AwayFrom(later->window, time_ns) ? before.shift_ns
-                                                                              : later->shift_ns;
+  const bool is_before =
+      later == placed.end() || AwayFrom(before.window, time_ns) <= AwayFrom(later->window, time_ns);
+  return ShiftOf(is_before ? before : *later, time_ns);
 }
 
 std::vector<Interval> MachineClocks::OwnTimes(const std::vector<Interval>& windows) const {

@@ -34,7 +34,12 @@ class MachineClocks {
   struct Placed {
     Interval window;  // by the machine's clock
     std::int64_t shift_ns = 0;
+    double drift = 0;  // so much more for each nanosecond since
+    std::int64_t from_ns = 0;
   };
+
+  static std::int64_t ShiftOf(const Placed& placed, std::int64_t time_ns);
+  static bool AreOneLine(const Placed& a, const Placed& b);
 
   static void MakeDisjoint(std::vector<Placed>& placed);
   std::int64_t ShiftAt(std::string_view machine, std::int64_t time_ns) const;

@@ -14,6 +14,7 @@
 #include "base/steady_time.h"
 #include "nlohmann/json.hpp"
 #include "server/admin_service.h"
+#include "server/clock_service.h"
 #include "server/database_start.h"
 #include "server/disk_watch.h"
 #include "server/fold_loop.h"
@@ -161,6 +162,7 @@ struct Server::Parts {
   std::optional<QueryReads> trace_reads;
   std::optional<TraceGrpcService> trace_service;
   std::optional<TokenGrpcService> token_service;
+  std::optional<ClockGrpcService> clock_service;
   bool serving = false;
   // The rooms are there, and stay until HTTP has stopped.
   std::atomic<bool> serves = false;
@@ -245,17 +247,11 @@ MasterReading Server::Parts::Read() {
 
 absl::Status Server::Parts::AddDoors() {
   gateway.emplace(ConnectGateway::Options{options.http_get, tokens, rates}, rpc);
-  const auto* query =
-      pb::ListTrialsRequest::descriptor()->file()->FindServiceByName("QueryService");
-  const auto* admin = pb::FlushRequest::descriptor()->file()->FindServiceByName("AdminService");
-  gateway->Serve(*query, http->routes());
-  gateway->Serve(*admin, http->routes());
-  const auto* traces =
-      pb::ListTracesRequest::descriptor()->file()->FindServiceByName("TraceService");
-  gateway->Serve(*traces, http->routes());
-  const auto* token_calls =
-      pb::ListTokensRequest::descriptor()->file()->FindServiceByName("TokenService");
-  gateway->Serve(*token_calls, http->routes());
+  for (const auto* one : {pb::ListTrialsRequest::descriptor(), pb::FlushRequest::descriptor(),
+                          pb::ListTracesRequest::descriptor(), pb::ListTokensRequest::descriptor(),
+                          pb::ReadClockRequest::descriptor()}) {
+    gateway->Serve(*one->file()->service(0), http->routes());
+  }
   http->routes().Add("GET", "/page.json", HttpDoor::kSameOrigin,
                      [json = PageSettingsJson(options.trace_viewer)](const HttpRequest&) {
                        return HttpResponse{200, "application/json", json};
@@ -397,6 +393,8 @@ absl::Status Server::Parts::Serve() {
       *token_store, *access, token_loop.has_value() ? &*token_loop : nullptr, clock,
       !options.tls_client_ca.empty(), options.fetched_token_max});
   grpc->Register(token_service->service(), pb::TokenService::service_full_name());
+  clock_service.emplace(clock, &*access);
+  grpc->Register(&*clock_service, pb::ClockService::service_full_name());
   // Nobody is told that the port is open before tokens are known.
   if (token_loop) {
     const absl::Status learned = token_loop->LearnNow();

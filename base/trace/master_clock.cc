@@ -12,6 +12,9 @@ constexpr std::int64_t kHourNs = std::int64_t{3600} * 1'000'000'000;
 // Of two clocks that have anything in common; sums of several fit into 64 bits.
 constexpr std::int64_t kAheadMaxNs = 24 * 366 * kHourNs;
 
+// In less than that no exchange shows a drift.
+constexpr double kShownInNs = 1e9;
+
 double ApartNs(std::int64_t from_ns, std::int64_t to_ns) {
   return static_cast<double>(to_ns) - static_cast<double>(from_ns);
 }
@@ -36,19 +39,35 @@ bool MasterClock::Narrow(Point& point, const Point& by) {
   return point.ahead.low_ns <= point.ahead.high_ns;
 }
 
+// One of both sides, and a line's drift from which what is ahead is counted.
+struct MasterClock::Side {
+  std::int64_t sign = 1;
+  std::int64_t from_ns = 0;
+  double drift = 0;
+
+  // What is left of `high` at a time, without what the line has drifted there; no less than is true.
+  std::int64_t Above(std::int64_t high, double since_from) const {
+    if (drift == 0) return high;
+    const double drifted = static_cast<double>(sign) * drift * since_from;
+    return high - static_cast<std::int64_t>(std::floor(drifted));
+  }
+};
+
 // The most at any time of `window`, which lies between both: each allows what it does, and the drift since; where both allow
-// the same is the most. Of a clock that was set nobody knows when: whatever either of them allows.
+// the same is the most, above a line, too, whose drift is no more than theirs. Of a clock that was set nobody knows when:
+// whatever either of them allows.
 std::int64_t MasterClock::HighBetween(const Point& before, const Point& after, Interval window,
-                                      std::int64_t sign) const {
-  const std::int64_t high = High(before.ahead, sign);
+                                      const Side& side) const {
+  const std::int64_t high = High(before.ahead, side.sign);
   const double all = ApartNs(before.at_ns, after.at_ns);
-  if (was_set_) return std::max(high, High(after.ahead, sign)) + DriftNs(all);
-  const auto rise = static_cast<double>(High(after.ahead, sign) - high);
+  if (was_set_) return std::max(high, High(after.ahead, side.sign)) + DriftNs(all);
+  const auto rise = static_cast<double>(High(after.ahead, side.sign) - high);
   const double meet = all / 2 + rise / (2 * kClockDriftMax);
   const double begin = ApartNs(before.at_ns, window.begin);
   const double at = std::clamp(meet, begin, std::max(begin, ApartNs(before.at_ns, window.end)));
   const double above = std::min(at * kClockDriftMax, rise + (all - at) * kClockDriftMax);
-  return high + static_cast<std::int64_t>(std::ceil(above)) + 1;
+  return side.Above(high + static_cast<std::int64_t>(std::ceil(above)) + 1,
+                    ApartNs(side.from_ns, before.at_ns) + at);
 }
 
 void MasterClock::Take(const Reading& reading, std::string_view trial) {
@@ -112,20 +131,42 @@ void MasterClock::Halve() {
 MasterClock::Bounds MasterClock::Within(Interval window) const {
   if (!is_settled_) return Of({this}, trial_).Within(window);
   window.end = std::max(window.begin, window.end);
-  return {.low_ns = -HighWithin(window, -1), .high_ns = HighWithin(window, 1)};
+  return {.low_ns = -HighWithin(window, {.sign = -1}), .high_ns = HighWithin(window, {})};
 }
 
-std::int64_t MasterClock::HighWithin(Interval window, std::int64_t sign) const {
+// From the middle of what is possible at its begin to that at its end: whatever lies between them counts as error.
+MasterClock::Line MasterClock::Along(Interval window) const {
+  if (!is_settled_) return Of({this}, trial_).Along(window);
+  window.end = std::max(window.begin, window.end);
+  const Bounds all = Within(window);
+  const Line level = {.ahead_ns = all.ahead_ns(), .drift = 0, .error_ns = all.error_ns()};
+  const double length = ApartNs(window.begin, window.end);
+  if (was_set_ || length < kShownInNs) return level;
+  const double rise = ApartNs(Within({window.begin, window.begin}).ahead_ns(),
+                              Within({window.end, window.end}).ahead_ns());
+  const double drift = std::clamp(rise / length, -kClockDriftMax, kClockDriftMax);
+  const Side high = {.sign = 1, .from_ns = window.begin, .drift = drift};
+  const Side low = {.sign = -1, .from_ns = window.begin, .drift = drift};
+  const Bounds bounds = {.low_ns = -HighWithin(window, low), .high_ns = HighWithin(window, high)};
+  // A drift that the exchanges do not show clearly would be their noise.
+  if (bounds.error_ns() > level.error_ns - level.error_ns / 10) return level;
+  return {.ahead_ns = bounds.ahead_ns(), .drift = drift, .error_ns = bounds.error_ns()};
+}
+
+std::int64_t MasterClock::HighWithin(Interval window, const Side& side) const {
   std::int64_t most = std::numeric_limits<std::int64_t>::min();
   const Point& first = points_.front();
   const Point& last = points_.back();
+  const auto take = [&](std::int64_t high, std::int64_t at_ns) {
+    most = std::max(most, side.Above(high, ApartNs(side.from_ns, at_ns)));
+  };
   if (window.begin <= first.at_ns) {
     const double apart = ApartNs(window.begin, first.at_ns);
-    most = High(first.ahead, sign) + (apart > 0 ? DriftNs(apart) : 0);
+    take(High(first.ahead, side.sign) + (apart > 0 ? DriftNs(apart) : 0), window.begin);
   }
   if (window.end >= last.at_ns) {
     const double apart = ApartNs(last.at_ns, window.end);
-    most = std::max(most, High(last.ahead, sign) + (apart > 0 ? DriftNs(apart) : 0));
+    take(High(last.ahead, side.sign) + (apart > 0 ? DriftNs(apart) : 0), window.end);
   }
   // From the point before the window on.
   auto after =
@@ -135,7 +176,7 @@ std::int64_t MasterClock::HighWithin(Interval window, std::int64_t sign) const {
     const Point& before = *std::prev(after);
     const Interval part = {std::max(window.begin, before.at_ns),
                            std::min(window.end, after->at_ns)};
-    most = std::max(most, HighBetween(before, *after, part, sign));
+    most = std::max(most, HighBetween(before, *after, part, side));
   }
   return most;
 }

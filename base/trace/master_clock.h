@@ -39,6 +39,13 @@ class MasterClock {
     std::int64_t ahead_ns() const { return low_ns + (high_ns - low_ns) / 2; }
     std::int64_t error_ns() const { return high_ns - ahead_ns(); }
   };
+  // Along which the master's clock was ahead during a window: by ahead_ns at its begin, and by `drift` more with each
+  // nanosecond since; at each moment of it give or take error_ns.
+  struct Line {
+    std::int64_t ahead_ns = 0;
+    double drift = 0;  // within ± kClockDriftMax
+    std::int64_t error_ns = 0;
+  };
   // Of one trace; where there are more every second one goes, and what the clocks drift in between is counted.
   static constexpr std::size_t kReadingsMax = 512;
 
@@ -54,6 +61,8 @@ class MasterClock {
   // At each time of `window`, both ends included. Where readings contradict each other, for a clock was set meanwhile, as much
   // as those before and behind it say. REQUIRES: is_known.
   Bounds Within(Interval window) const;
+  // Likewise as a line: without drift, unless with it the error is less by a tenth and more.
+  Line Along(Interval window) const;
   // Whose master it is.
   const std::string& trial() const { return trial_; }
 
@@ -67,9 +76,10 @@ class MasterClock {
   static bool Narrow(Point& point, const Point& by);
   void Settle();
   void Halve();
+  struct Side;  // master_clock.cc
   std::int64_t HighBetween(const Point& before, const Point& after, Interval window,
-                           std::int64_t sign) const;
-  std::int64_t HighWithin(Interval window, std::int64_t sign) const;
+                           const Side& side) const;
+  std::int64_t HighWithin(Interval window, const Side& side) const;
 
   std::vector<Point> points_;  // in order of time; once settled each as narrow as the others allow
   std::size_t taken_ = 0;

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
 
 namespace stepwell {
@@ -162,23 +163,38 @@ std::int64_t Sum(std::int64_t a, std::int64_t b) {
                : std::numeric_limits<std::int64_t>::max();
 }
 
+// What brings times to the reference's: so much at the begin of a window, and as much more for each nanosecond since.
 struct Shift {
   std::int64_t ns = 0;
+  double drift = 0;
   std::int64_t error_ns = 0;
 };
 
-// What brings times of `window`, which are `clock`'s, to the reference's.
+// Of times of `window`, which are `clock`'s. A time and what the clock is behind the master make the master's time; so do
+// the reference's time, which is looked for, and what that is behind.
 Shift ShiftBetween(const MasterClock& clock, const MasterClock& reference, Interval window) {
-  const MasterClock::Bounds own = clock.Within(window);
+  const MasterClock::Bounds all = clock.Within(window);
   const MasterClock::Bounds about = reference.Within(window);
   // The reference is asked for the same moments, by its own time.
-  const std::int64_t ns = own.ahead_ns() - about.ahead_ns();
+  const std::int64_t ns = all.ahead_ns() - about.ahead_ns();
   const std::int64_t error_ns =
-      own.error_ns() + about.error_ns() +
+      all.error_ns() + about.error_ns() +
       static_cast<std::int64_t>(std::abs(static_cast<double>(ns)) * kClockDriftMax) + 1;
-  const MasterClock::Bounds there =
-      reference.Within({Sum(window.begin, ns - error_ns), Sum(window.end, ns + error_ns)});
-  return {own.ahead_ns() - there.ahead_ns(), own.error_ns() + there.error_ns()};
+  const Interval there = {Sum(window.begin, ns - error_ns), Sum(window.end, ns + error_ns)};
+  const MasterClock::Line own = clock.Along(window);
+  const MasterClock::Line other = reference.Along(there);
+  const std::int64_t apart = own.ahead_ns - other.ahead_ns;
+  // How far the reference's line has drifted where the begin of the window lies.
+  const double since = static_cast<double>(apart) + static_cast<double>(error_ns - ns);
+  const double steeper = 1 + other.drift;
+  Shift shift = {.ns = apart - std::llround(since * other.drift / steeper),
+                 .drift = (1 + own.drift) / steeper - 1,
+                 .error_ns = own.error_ns + other.error_ns};
+  if (own.drift != 0 || other.drift != 0) {
+    const double most = static_cast<double>(shift.error_ns) / (1 - std::abs(other.drift));
+    shift.error_ns = static_cast<std::int64_t>(std::ceil(most)) + 2;
+  }
+  return shift;
 }
 
 // What was recorded without a pause is shifted as one: a moment of it has one place, whichever rank's file it is in.
@@ -196,6 +212,14 @@ std::vector<std::vector<std::size_t>> WithoutPause(std::vector<std::size_t> of_c
     parts.back().push_back(i);
   }
   return parts;
+}
+
+// For people: a clock that runs otherwise is seen in durations, too.
+void NoteDrift(const PlacedInput& first, MergePlan& plan) {
+  if (first.drift == 0) return;
+  plan.notes.push_back(absl::StrFormat(
+      "%s: its machine's clock %s %.3g us a second against the common one, which is taken out",
+      first.label, first.drift > 0 ? "loses" : "gains", std::abs(first.drift) * 1e6));
 }
 
 // By what agents wrote of their exchanges with the master. What was placed already stays.
@@ -231,9 +255,14 @@ void ShiftByMaster(const std::vector<MergeInput>& inputs, const std::vector<std:
       const Shift shift =
           clock == base ? Shift() : ShiftBetween(known.at(clock), known.at(base), window);
       for (const std::size_t i : part) {
-        plan.inputs[i].shift_ns = shift.ns;
-        if (is_line_known) plan.inputs[i].error_ns = shift.error_ns;
+        PlacedInput& placed = plan.inputs[i];
+        const double since =
+            static_cast<double>(placed.window.begin) - static_cast<double>(window.begin);
+        placed.shift_ns = Sum(shift.ns, std::llround(since * shift.drift));
+        placed.drift = shift.drift;
+        if (is_line_known) placed.error_ns = shift.error_ns;
       }
+      NoteDrift(plan.inputs[part.front()], plan);
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "base/trace/merge_plan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -71,8 +72,7 @@ void ChooseLanes(MergePlan& plan) {
   std::vector<std::size_t> copy_of(plan.inputs.size());
   for (const std::size_t i : InputsInOrder(plan)) {
     const PlacedInput& placed = plan.inputs[i];
-    const Interval window = {placed.window.begin + placed.shift_ns,
-                             placed.window.end + placed.shift_ns};
+    const Interval window = PlacedWindow(placed);
     std::vector<std::vector<Interval>>& taken = all[{placed.rank, placed.is_native}];
     const auto is_free = [&](const std::vector<Interval>& copy) {
       return std::none_of(copy.begin(), copy.end(),
@@ -99,6 +99,22 @@ void ChooseLanes(MergePlan& plan) {
 
 }  // namespace
 
+std::optional<std::int64_t> PlaceTime(const PlacedInput& input, std::int64_t time_ns) {
+  std::int64_t placed_ns = 0;
+  if (__builtin_add_overflow(time_ns, input.shift_ns, &placed_ns)) return std::nullopt;
+  if (input.drift == 0) return placed_ns;
+  const double since = static_cast<double>(time_ns) - static_cast<double>(input.window.begin);
+  if (__builtin_add_overflow(placed_ns, std::llround(since * input.drift), &placed_ns)) {
+    return std::nullopt;
+  }
+  return placed_ns;
+}
+
+Interval PlacedWindow(const PlacedInput& input) {
+  return {PlaceTime(input, input.window.begin).value_or(input.window.begin),
+          PlaceTime(input, input.window.end).value_or(input.window.end)};
+}
+
 absl::StatusOr<MergePlan> PlanMerge(const std::vector<MergeInput>& inputs,
                                     MergeAlignment alignment) {
   MergePlan plan;
@@ -115,6 +131,7 @@ absl::StatusOr<MergePlan> PlanMerge(const std::vector<MergeInput>& inputs,
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     if (alignment == MergeAlignment::kStart && !inputs[i].shift_ns.has_value()) {
       plan.inputs[i].error_ns = std::nullopt;
+      plan.inputs[i].drift = 0;
       if (__builtin_sub_overflow(*inputs[0].origin.first_time_ns + plan.inputs[0].shift_ns,
                                  *inputs[i].origin.first_time_ns, &plan.inputs[i].shift_ns)) {
         return absl::InvalidArgumentError(absl::StrCat(inputs[i].label, ": its times are absurd"));
@@ -131,7 +148,7 @@ absl::StatusOr<MergePlan> PlanMerge(const std::vector<MergeInput>& inputs,
   ChooseLanes(plan);
   std::int64_t start = std::numeric_limits<std::int64_t>::max();
   for (const PlacedInput& each : plan.inputs) {
-    start = std::min(start, each.window.begin + each.shift_ns);
+    start = std::min(start, PlacedWindow(each).begin);
   }
   // An hour before the first event, so that all times are positive, and a double still holds them to the nanosecond.
   plan.base_time_ns = start - start % kHourNs - (start < 0 ? 2 : 1) * kHourNs;

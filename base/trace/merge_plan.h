@@ -9,7 +9,8 @@
 //      of the same rank wrote goes by the last barrier before it.
 //   3. Where agents wrote of their exchanges with the master (MasterClock), what lies on no barrier's clock: shifted by the
 //      difference to the reference, the clock of the barriers' base or else of the lowest rank that has one (of its first
-//      file). The error is that of both clocks, at the worst moment of those files, drift included.
+//      file), and by what both drift apart meanwhile, where their exchanges show that. The error is that of both clocks, at
+//      the worst moment of those files, the drift that is not shown included.
 //   4. Otherwise none: files of several clocks are off by what these are, which nothing here can tell (error unknown).
 // Cores: merge_clocks has them, and the rows are chosen here.
 #pragma once
@@ -47,7 +48,8 @@ struct PlacedInput {
   // time (half of the shorter one, or more) has a lane of its own for each.
   std::int32_t lane = 0;
   std::int64_t base_time_ns = 0;         // added to each of its times, then
-  std::int64_t shift_ns = 0;             // this
+  std::int64_t shift_ns = 0;             // this, and
+  double drift = 0;                      // so much for each nanosecond since window.begin
   std::optional<std::int64_t> error_ns;  // nothing: unknown
   Interval window = {};                  // TraceOrigin's, by its own clock
   std::map<std::string, std::string, std::less<>> process_names;
@@ -59,6 +61,11 @@ struct MergePlan {
   MergeAlignment alignment = MergeAlignment::kClock;
   std::vector<std::string> notes;  // for people
 };
+
+// Where a time of an input's own clock lies; nothing where that is no time of 64 bits.
+std::optional<std::int64_t> PlaceTime(const PlacedInput& input, std::int64_t time_ns);
+// Where its window lies. REQUIRES: a plan's input.
+Interval PlacedWindow(const PlacedInput& input);
 
 // kInvalidArgument names the input and what would help: no rank, no event, a clock years from the others'.
 [[nodiscard]] absl::StatusOr<MergePlan> PlanMerge(const std::vector<MergeInput>& inputs,

@@ -90,11 +90,29 @@ std::uint64_t MergedId(std::size_t input, std::string_view id) {
 std::optional<std::int64_t> MergedTimeNs(const PlacedInput& input, std::string_view time) {
   std::int64_t time_ns = 0;
   const std::optional<std::int64_t> own = NsOfMicros(time);
-  if (!own.has_value() || __builtin_add_overflow(*own, input.base_time_ns, &time_ns) ||
-      __builtin_add_overflow(time_ns, input.shift_ns, &time_ns)) {
+  if (!own.has_value() || __builtin_add_overflow(*own, input.base_time_ns, &time_ns)) {
     return std::nullopt;
   }
-  return time_ns;
+  return PlaceTime(input, time_ns);
+}
+
+std::optional<std::int64_t> MergedDurationNs(const PlacedInput& input, std::string_view time,
+                                             std::string_view duration) {
+  const std::optional<std::int64_t> own = NsOfMicros(duration);
+  if (input.drift == 0 || !own.has_value()) return own;
+  // By where both ends lie: what is nested stays so.
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  const std::optional<std::int64_t> time_ns = NsOfMicros(time);
+  if (!time_ns.has_value() || __builtin_add_overflow(*time_ns, input.base_time_ns, &begin_ns) ||
+      __builtin_add_overflow(begin_ns, *own, &end_ns)) {
+    return std::nullopt;
+  }
+  const std::optional<std::int64_t> begin = PlaceTime(input, begin_ns);
+  const std::optional<std::int64_t> end = PlaceTime(input, end_ns);
+  std::int64_t length = 0;
+  if (!begin || !end || __builtin_sub_overflow(*end, *begin, &length)) return std::nullopt;
+  return length;
 }
 
 }  // namespace stepwell

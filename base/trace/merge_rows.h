@@ -54,5 +54,8 @@ class MergeRows {
 std::uint64_t MergedId(std::size_t input, std::string_view id);
 // `time` of an event (JSON's microseconds) on the common time line, since 1970. Nothing: it has none, or it is absurd.
 std::optional<std::int64_t> MergedTimeNs(const PlacedInput& input, std::string_view time);
+// How long it is on the common time line, of both in microseconds as they are written. Nothing: that is no length.
+std::optional<std::int64_t> MergedDurationNs(const PlacedInput& input, std::string_view time,
+                                             std::string_view duration);
 
 }  // namespace stepwell

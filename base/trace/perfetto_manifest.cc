@@ -1,6 +1,8 @@
 #include "base/trace/perfetto_manifest.h"
 
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
@@ -10,8 +12,18 @@
 namespace stepwell {
 namespace {
 
+// What a clock has drifted by the middle of its file: the form has one offset for all of it, which is off by as much at both
+// ends.
+std::int64_t DriftToMiddle(const PlacedInput& input) {
+  const double length =
+      static_cast<double>(input.window.end) - static_cast<double>(input.window.begin);
+  return std::llround(length / 2 * input.drift);
+}
+
 // What its own times lack to be on the common time line. Each lies within what a plan allows.
-std::int64_t AddedOf(const PlacedInput& input) { return input.base_time_ns + input.shift_ns; }
+std::int64_t AddedOf(const PlacedInput& input) {
+  return input.base_time_ns + input.shift_ns + DriftToMiddle(input);
+}
 
 std::size_t ReferenceOf(const MergePlan& plan) {
   std::size_t reference = 0;
@@ -65,7 +77,8 @@ std::string ManifestOf(const MergePlan& plan, const std::vector<ArchivedFile>& f
   }
   json += "],\n\"attributes\":{\"stepwell.merged_by\":\"stepwell\"";
   for (std::size_t i = 0; i < files.size(); ++i) {
-    const std::optional<std::int64_t> error = plan.inputs[i].error_ns;
+    std::optional<std::int64_t> error = plan.inputs[i].error_ns;
+    if (error && plan.inputs[i].drift != 0) *error += std::abs(DriftToMiddle(plan.inputs[i])) + 1;
     absl::StrAppend(&json, ",\n\"stepwell.rank.", i, "\":", plan.inputs[i].rank,
                     ",\"stepwell.clock_error_ns.", i, "\":");
     json += error ? absl::StrCat(*error) : "\"unknown\"";

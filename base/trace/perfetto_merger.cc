@@ -238,6 +238,7 @@ void PerfettoMerger::Impl::TellInput(Track track, std::int64_t time_ns) {
   writer.AppendArg("rank", std::int64_t{placed.rank}, body);
   writer.AppendArg("is_native", placed.is_native, body);
   writer.AppendArg("shift_ns", placed.shift_ns, body);
+  if (placed.drift != 0) writer.AppendArg("drift_us_per_s", placed.drift * 1e6, body);
   if (placed.error_ns.has_value()) {
     writer.AppendArg("clock_error_ns", *placed.error_ns, body);
   } else {
@@ -386,7 +387,8 @@ bool PerfettoMerger::Impl::TakeMetadata(const TraceEvent& event) {
 
 bool PerfettoMerger::Impl::TakeWhole(const TraceEvent& event, std::int64_t time_ns) {
   Lane* lane = ThreadOf(event);
-  const std::int64_t duration = std::max<std::int64_t>(NsOfMicros(event.duration).value_or(0), 0);
+  const std::int64_t duration = std::max<std::int64_t>(
+      MergedDurationNs(plan.inputs[input], event.time, event.duration).value_or(0), 0);
   std::int64_t end_ns = 0;
   if (lane == nullptr || __builtin_add_overflow(time_ns, duration, &end_ns) || !CanSay(end_ns)) {
     return false;

@@ -60,6 +60,7 @@ absl::Status TraceMerger::Begin() {
     absl::StrAppend(&out_, ",\"rank\":", input.rank,
                     ",\"is_native\":", input.is_native ? "true" : "false", ",\"shift_us\":");
     AppendMicros(input.shift_ns, out_);
+    if (input.drift != 0) absl::StrAppend(&out_, ",\"drift_us_per_s\":", input.drift * 1e6);
     absl::StrAppend(&out_, ",\"clock_error_us\":");
     if (input.error_ns.has_value()) {
       AppendMicros(*input.error_ns, out_);
@@ -114,7 +115,7 @@ bool IsReplacedByMerge(const TraceEvent& event, const MergePlan& plan) {
   if (event.name == "\"master_clock\"" || event.name == "\"machine\"") {
     // Whose clock it is and what that exchanged with its master is told on where all of it is of one.
     return !std::all_of(plan.inputs.begin(), plan.inputs.end(), [](const PlacedInput& each) {
-      return each.shift_ns == 0 && each.error_ns == 0;
+      return each.shift_ns == 0 && each.drift == 0 && each.error_ns == 0;
     });
   }
   constexpr std::string_view kNames[] = {"\"process_name\"", "\"process_sort_index\"",
@@ -128,6 +129,8 @@ bool IsReplacedByMerge(const TraceEvent& event, const MergePlan& plan) {
 
 bool TraceMerger::WriteEvent(const TraceEvent& event) {
   std::int64_t time_ns = 0;
+  std::int64_t duration_ns = 0;
+  bool rewrites_duration = false;
   const bool has_time = event.phase != 'M' || !event.time.empty();
   if (has_time) {
     const std::optional<std::int64_t> merged = MergedTimeNs(plan_.inputs[input_], event.time);
@@ -136,10 +139,14 @@ bool TraceMerger::WriteEvent(const TraceEvent& event) {
     }
     if (event.phase != 'M') NoteTime(*merged);
     last_ns_ = std::max(last_ns_, *merged);
+    // Copied as it was written, digit by digit, unless its clock drifts.
+    rewrites_duration = plan_.inputs[input_].drift != 0 && !event.duration.empty();
+    if (rewrites_duration || (!open_.empty() && !event.duration.empty())) {
+      duration_ns = MergedDurationNs(plan_.inputs[input_], event.time, event.duration).value_or(0);
+    }
     std::int64_t end_ns = 0;
     // What is open ends behind it.
-    if (!open_.empty() && !event.duration.empty() &&
-        !__builtin_add_overflow(*merged, NsOfMicros(event.duration).value_or(0), &end_ns)) {
+    if (!open_.empty() && !__builtin_add_overflow(*merged, duration_ns, &end_ns)) {
       last_ns_ = std::max(last_ns_, end_ns);
     }
   }
@@ -157,7 +164,12 @@ bool TraceMerger::WriteEvent(const TraceEvent& event) {
     out_ += ",\"ts\":";
     AppendMicros(time_ns, out_);
   }
-  copy("dur", event.duration);
+  if (rewrites_duration) {
+    out_ += ",\"dur\":";
+    AppendMicros(duration_ns, out_);
+  } else {
+    copy("dur", event.duration);
+  }
   absl::StrAppend(&out_, ",\"pid\":", pid, ",\"tid\":", tid);
   if (!event.id.empty()) absl::StrAppend(&out_, ",\"id\":", MergedId(input_, event.id));
   if (!event.bind_id.empty()) {

@@ -70,6 +70,12 @@ bool OutboundWriter::has_place() const {
   return window_.has_place();
 }
 
+std::string OutboundWriter::taken_token() const {
+  absl::MutexLock lock(&mu_);
+  if (window_.state() != SendWindow::State::kOpen) return "";
+  return shown_.text.empty() ? identity_.token : shown_.text;
+}
+
 OutboundWriter::Status OutboundWriter::status() const {
   const std::uint64_t last_sequence = spool_->last_sequence();
   absl::MutexLock lock(&mu_);

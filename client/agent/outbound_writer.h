@@ -79,6 +79,8 @@ class OutboundWriter {
   bool has_place() const ABSL_LOCKS_EXCLUDED(mu_);
   const Spool& spool() const { return *spool_; }
   const WriterIdentity& identity() const { return identity_; }
+  // What its last Open or Credential showed, where the master took it; else empty.
+  std::string taken_token() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // --- the stream. `now` is the monotonic clock's.
   void OnConnected() ABSL_LOCKS_EXCLUDED(mu_);

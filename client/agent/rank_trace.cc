@@ -106,12 +106,13 @@ void RankTrace::EndCycle(std::int64_t end_ns) {
   clock_due_ = -absl::InfiniteDuration();
 }
 
-void RankTrace::NoteClock(const ClockOffset& offset, const Clock& clock, const ClockAnchor& anchor,
+void RankTrace::NoteClock(ClockOffset& offset, const Clock& clock, const ClockAnchor& anchor,
                           When when) {
   const bool is_begun = cycle_->has_spans() && !cycle_->spans.is_closed();
   if ((!is_begun && ending_ == nullptr) || anchor.monotonic_ns == 0) return;
   const absl::Duration monotonic = clock.Monotonic();
   if (when == When::kIfDue && monotonic < clock_due_) return;
+  offset.NoteTraced(monotonic);
   const std::optional<MasterClock::Reading> reading = ReadMasterClock(anchor, offset, clock);
   if (!reading) return;
   const std::string trial = absl::StrCat(identity_.project, "/", identity_.trial);

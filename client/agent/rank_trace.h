@@ -55,8 +55,7 @@ class RankTrace final : public SpanSink {
   // Writes down how far the master's clock is, each ten seconds and in each file, where that is known: a merge goes by it.
   // `anchor` is what the spans' times go by.
   enum class When { kIfDue, kNow };
-  void NoteClock(const ClockOffset& offset, const Clock& clock, const ClockAnchor& anchor,
-                 When when);
+  void NoteClock(ClockOffset& offset, const Clock& clock, const ClockAnchor& anchor, When when);
   void Flush();
   // Once: the file gets the name of its cycle.
   void Finish();

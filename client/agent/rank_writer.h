@@ -72,7 +72,7 @@ class RankWriter {
   const std::unique_ptr<ServedWriter> served_;
   const std::unique_ptr<RecordedWriter> recorded_;
   const Clock& clock_;
-  const ClockOffset& clock_offset_;
+  ClockOffset& clock_offset_;
   const std::unique_ptr<RankTrace> trace_;  // null: none is wanted
   const bool may_trace_;
   RecordedSamples samples_;

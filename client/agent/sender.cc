@@ -140,6 +140,14 @@ void Sender::OnMasterSeen(const OutboundWriter::MasterSeen& seen) {
   for (const auto& writer : *all) writer->OnMasterSeen(seen);
 }
 
+std::string Sender::TakenToken() const {
+  const auto all = writers();
+  for (const auto& writer : *all) {
+    if (std::string token = writer->taken_token(); !token.empty()) return token;
+  }
+  return "";
+}
+
 bool Sender::awaits_answer() const {
   const auto all = writers();
   return std::any_of(all->begin(), all->end(),

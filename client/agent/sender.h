@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -41,6 +42,9 @@ class Sender {
 
   // What the connection tells of the master before any writer opens.
   void OnMasterSeen(const OutboundWriter::MasterSeen& seen) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Of one of its writers, which the master took; empty = none has one.
+  std::string TakenToken() const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Something was sent that the master must answer.
   bool awaits_answer() const ABSL_LOCKS_EXCLUDED(mu_);

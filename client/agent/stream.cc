@@ -129,8 +129,9 @@ void Stream::Run() {
 }
 
 bool Stream::RunCall() {
-  const std::unique_ptr<pb::IngestService::Stub> stub =
-      pb::IngestService::NewStub(Connect(options_));
+  const std::shared_ptr<grpc::Channel> channel = Connect(options_);
+  const std::unique_ptr<pb::IngestService::Stub> stub = pb::IngestService::NewStub(channel);
+  ClockCalls clocks(channel, sender_.clock_offset(), clock_);
   Call call;
   call.heard_ns = absl::ToInt64Nanoseconds(clock_.Monotonic());
   {
@@ -143,7 +144,7 @@ bool Stream::RunCall() {
   sender_.OnConnected();
   {
     Worker receiver("agent-receive", [&] { Receive(call); });
-    SendUntilBroken(call);
+    SendUntilBroken(call, clocks);
     {
       // A master that ends the call says why, and when to come again: not to be cut off.
       const auto is_over = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
@@ -203,9 +204,13 @@ std::string Stream::trouble() const {
   return trouble_;
 }
 
-void Stream::SendUntilBroken(Call& call) {
+void Stream::SendUntilBroken(Call& call, ClockCalls& clocks) {
+  // The connection shows the agent's own token where it has one, else nothing.
+  const bool shows_own = options_.tls != nullptr && !options_.token().empty();
+  const auto token = [&] { return shows_own ? std::string() : sender_.TakenToken(); };
   while (!IsOver(call)) {
     if (!SendRun(call)) return;
+    if (call.answered) clocks.Tend(token);
     WaitForWork();
     // Silence counts only where there is something to be said.
     if (!sender_.awaits_answer()) call.heard_ns = absl::ToInt64Nanoseconds(clock_.Monotonic());
@@ -266,7 +271,8 @@ void Stream::Receive(Call& call) {
     if (!call.answered.exchange(true)) SetTrouble("");
     if (message.has_opened()) {
       sender_.clock_offset().OnAnswered(message.opened().writer(),
-                                        message.opened().server_time_us(), clock_.Monotonic());
+                                        absl::FromUnixMicros(message.opened().server_time_us()),
+                                        clock_.Monotonic());
     }
     // Answers come far more often than there is something to send.
     switch (sender_.OnMessage(message, clock_.Monotonic())) {

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/tls/tls_reload.h"
 #include "base/worker.h"
+#include "client/agent/clock_calls.h"
 #include "client/agent/reconnect_delay.h"
 #include "client/agent/sender.h"
 
@@ -69,7 +70,7 @@ class Stream {
   void Run();
   // One connection, from connect to its end; true if the master answered on it.
   bool RunCall();
-  void SendUntilBroken(Call& call);
+  void SendUntilBroken(Call& call, ClockCalls& clocks);
   // All that there is to send now, in few packets. False: the connection is broken.
   bool SendRun(Call& call);
   bool Write(Call& call, const pb::StreamChunksRequest& message, bool is_last);

@@ -231,6 +231,7 @@ nlohmann::json JsonOf(const MergePlan& plan, const MergeCounts& counts) {
                           {"clock_error_us", nullptr}};
     if (input.error_ns.has_value())
       one["clock_error_us"] = static_cast<double>(*input.error_ns) * 1e-3;
+    if (input.drift != 0) one["drift_us_per_s"] = input.drift * 1e6;
     inputs.push_back(std::move(one));
   }
   return {{"event_count", counts.written}, {"left_out_count", counts.left_out}, {"inputs", inputs}};

@@ -30,6 +30,7 @@ ELSEWHERE = {
     "IngestService/WriteChunks": "another's writer",
     "QueryService/ListTrials": "lists, scrapes and targets",
     "TraceService/UploadTrace": "traces: into another's trial",
+    "ClockService/ReadClock": "the master's time",
 }
 # Those that are refused whether there is such a trial or not; of all others it is not there.
 REFUSED = ("AdminService/SetCaps", "AdminService/PreviewCaps", "AdminService/SweepCaps", "TokenService/FetchIngestToken")
@@ -90,6 +91,11 @@ def others_streams(stand: Stand) -> Answers:
 @attack("what is an admin's: tokens, caps, sweeps, the master's state", "403", known="MLflow CVE-2024-4263, CVE-2026-0545")
 def admins(stand: Stand) -> Answers:
     return [told(stand.post(method, json.dumps(request), token)) for method, request in ADMINS.items() for token in (stand.writer, stand.reader, stand.ingester)]
+
+
+@attack("the master's time, by a token that may ingest nothing", "403", known="none: so that it is asked like all others")
+def time_of_reader(stand: Stand) -> Answers:
+    return [told(stand.post("ClockService/ReadClock", "{}", stand.reader))]
 
 
 @attack("one's own trial archived, deleted, switched, a trace of it deleted, by tokens that read its project or write it samples alone", "403 or 404", known="MLflow CVE-2024-4263")

@@ -132,6 +132,10 @@ TEST_F(CertificateDoorsTest, EachMethodAsksWhatTheCertificateIsGiven) {
         EXPECT_TRUE(opening(*method, of(ingester, *method, vision_)).has_opened());
         EXPECT_TRUE(opening(*method, of(ingester, *method, speech_)).has_refused());
         break;
+      case Subject::kIngest:
+        EXPECT_EQ(read.status.error_code(), StatusCode::PERMISSION_DENIED);
+        EXPECT_TRUE(of(ingester, *method, vision_).status.ok());
+        break;
       case Subject::kList:
         EXPECT_THAT(read.bytes, HasSubstr("vision"));
         EXPECT_THAT(read.bytes, Not(HasSubstr("speech")));

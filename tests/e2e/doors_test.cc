@@ -63,6 +63,14 @@ TEST_F(DoorsTest, EachMethodRefusesAnotherProjectsTokenAndOneThatGrantsTooLittle
           EXPECT_EQ(CodeOf(*method, all_), StatusCode::PERMISSION_DENIED);
         }
         break;
+      case Subject::kIngest:
+        for (const std::string& token : {reader_, all_}) {
+          EXPECT_EQ(CodeOf(*method, token), StatusCode::PERMISSION_DENIED);
+        }
+        for (const std::string& token : {ingester_, writer_, other_}) {
+          EXPECT_EQ(CodeOf(*method, token), StatusCode::OK);
+        }
+        break;
       case Subject::kEachWriter:
         for (const std::string& token : {other_, reader_, all_}) {
           const auto opening = OpeningOf(*method, token);

@@ -200,6 +200,8 @@ class HiddenDoorsTest : public DoorsTest {
         EXPECT_EQ(code, StatusCode::OK) << told.status.error_message();
         EXPECT_THAT(told.bytes, HasSubstr("GRANT_MISSING"));
         break;
+      case Subject::kIngest:  // names no trial, nor tells of one
+        break;
       case Subject::kList:
         EXPECT_EQ(code, StatusCode::OK) << told.status.error_message();
         EXPECT_THAT(told.bytes, Not(HasSubstr("hidden-")));
@@ -216,6 +218,7 @@ TEST_F(HiddenDoorsTest, EachMethodAnswersOfAHiddenTrialAsOfOneThatDoesNotExist) 
   EXPECT_GE(methods.size(), 30u);
   for (const MethodDescriptor* method : methods) {
     SCOPED_TRACE(method->full_name());
+    if (FindRule(*method->input_type())->subject == Subject::kIngest) continue;
     for (const Pair& pair : Pairs()) {
       SCOPED_TRACE(pair.name);
       for (const auto& [whose, token] : tokens_) {
@@ -237,6 +240,7 @@ TEST_F(HiddenDoorsTest, SoDoesEachPathOfHttp) {
   for (const MethodDescriptor* method : EveryMethod()) {
     const std::string path = "/" + PathOf(*method);
     if (paths.count(path) == 0 || method->server_streaming()) continue;
+    if (FindRule(*method->input_type())->subject == Subject::kIngest) continue;
     SCOPED_TRACE(path);
     for (const Pair& pair : Pairs()) {
       if (pair.name != "number" && pair.name != "name") continue;

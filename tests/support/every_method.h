@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "stepwell/v1/admin.pb.h"
+#include "stepwell/v1/clock.pb.h"
 #include "stepwell/v1/ingest.pb.h"
 #include "stepwell/v1/query.pb.h"
 #include "stepwell/v1/token.pb.h"
@@ -27,6 +28,7 @@ inline std::vector<const google::protobuf::MethodDescriptor*> EveryMethod() {
   EXPECT_NE(v1::FlushRequest::descriptor(), nullptr);
   EXPECT_NE(v1::TraceUpload::descriptor(), nullptr);
   EXPECT_NE(v1::Token::descriptor(), nullptr);
+  EXPECT_NE(v1::ReadClockRequest::descriptor(), nullptr);
   std::vector<const google::protobuf::MethodDescriptor*> methods;
   for (const auto& entry : std::filesystem::directory_iterator(SourcePlace("proto/stepwell/v1"))) {
     const std::string name = absl::StrCat("stepwell/v1/", entry.path().filename().string());

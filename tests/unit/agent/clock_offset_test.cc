@@ -29,31 +29,35 @@ struct Row {
 
 void Make(ClockOffset& offset, const Exchange& exchange) {
   offset.OnSent("w", Ms(exchange.sent));
-  offset.OnAnswered("w", absl::ToUnixMicros(kStart + Ms(exchange.stamped + exchange.ahead)),
-                    Ms(exchange.received));
+  offset.OnAnswered("w", kStart + Ms(exchange.stamped + exchange.ahead), Ms(exchange.received));
 }
 
 TEST(ClockOffsetTest, AgentRule12_TheMostCertainExchangeCountsUntilItIsTooOld) {
   const Row rows[] = {
-      {"same clocks", {{0, 5, 10, 0}}, 10, 0, 5.0005},
-      {"ahead", {{0, 5, 10, 250}}, 10, 250, 5.0005},
-      {"behind", {{0, 5, 10, -250}}, 10, -250, 5.0005},
-      {"stamped early", {{0, 0, 10, 0}}, 10, -5, 5.0005},
-      {"stamped late", {{0, 10, 10, 0}}, 10, 5, 5.0005},
-      {"no time at all", {{10, 10, 10, 3}}, 10, 3, 0},
-      {"a better one", {{0, 0, 10, 0}, {20, 20.5, 21, 0}}, 21, 0, 0.50005},
-      {"a worse one", {{0, 0.5, 1, 0}, {20, 20, 120, 0}}, 120, 0, 0.51195},
-      {"age: 1000 s cost 100 ms", {{0, 0.5, 1, 0}}, 1'000'000, 0, 100.5},
+      {"same clocks", {{0, 5, 10, 0}}, 10, 0, 5.0015},
+      {"ahead", {{0, 5, 10, 250}}, 10, 250, 5.0015},
+      {"behind", {{0, 5, 10, -250}}, 10, -250, 5.0015},
+      {"stamped early", {{0, 0, 10, 0}}, 10, -5, 5.0015},
+      {"stamped late", {{0, 10, 10, 0}}, 10, 5, 5.0015},
+      {"no time at all", {{10, 10, 10, 3}}, 10, 3, 0.001},
+      {"a better one", {{0, 0, 10, 0}, {20, 20.5, 21, 0}}, 21, 0, 0.50105},
+      {"a worse one", {{0, 0.5, 1, 0}, {20, 20, 120, 0}}, 120, 0, 0.51295},
+      {"age: 1000 s cost 100 ms", {{0, 0.5, 1, 0}}, 1'000'000, 0, 100.501},
       {"an old good one gives way",
        {{0, 0.5, 1, 0}, {1'000'000, 1'000'000, 1'000'100, 0}},
        1'000'100,
        -50,
-       50.005},
+       50.006},
+      {"a worse one that contradicts it: a clock was set",
+       {{0, 0.5, 1, 0}, {1000, 1010, 1020, 7000}},
+       1020,
+       7000,
+       10.002},
       {"the master's clock was set",
        {{0, 0.5, 1, 0}, {1'000'000, 1'000'000.5, 1'000'001, 7000}},
        1'000'001,
        7000,
-       0.50005},
+       0.50105},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
@@ -69,15 +73,52 @@ TEST(ClockOffsetTest, AgentRule12_TheMostCertainExchangeCountsUntilItIsTooOld) {
 TEST(ClockOffsetTest, KnowsNothingBeforeAnExchangeIsWhole) {
   ClockOffset offset;
   EXPECT_FALSE(offset.Read(kStart, Ms(0)));
-  offset.OnAnswered("w", absl::ToUnixMicros(kStart), Ms(1));
+  offset.OnAnswered("w", kStart, Ms(1));
   EXPECT_FALSE(offset.Read(kStart, Ms(1)));
   offset.OnSent("w", Ms(2));
   offset.Forget();
-  offset.OnAnswered("w", absl::ToUnixMicros(kStart), Ms(3));
+  offset.OnAnswered("w", kStart, Ms(3));
   EXPECT_FALSE(offset.Read(kStart, Ms(3)));
   offset.OnSent("w", Ms(4));
-  offset.OnAnswered("w", 0, Ms(5));  // a master that tells no time
+  offset.OnAnswered("w", absl::UnixEpoch(), Ms(5));  // a master that tells no time
   EXPECT_FALSE(offset.Read(kStart, Ms(5)));
+}
+
+// The next connection may lead to another master, whose clock is another: also one that lies within what is not contradicted.
+TEST(ClockOffsetTest, TheFirstExchangeOfAConnectionCounts) {
+  ClockOffset offset;
+  Make(offset, {0, 0.5, 1, 0});
+  offset.Forget();
+  const auto kept = offset.Read(kStart + Ms(2), Ms(2));
+  ASSERT_TRUE(kept.has_value());
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(kept->error), 0.501, 1e-3);
+  Make(offset, {100, 110, 120, 3});
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(offset.Read(kStart + Ms(120), Ms(120))->ahead), 3, 1e-3);
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(offset.Read(kStart + Ms(120), Ms(120))->error), 10.002,
+              1e-3);
+  Make(offset, {200, 200, 300, 3});  // less certain, of the same connection
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(offset.Read(kStart + Ms(300), Ms(300))->ahead), 3, 1e-3);
+}
+
+TEST(ClockOffsetTest, TheTimeIsAskedForEachMinuteAndMoreOftenWhileTracesAreWritten) {
+  ClockOffset offset;
+  const auto ask = [&](double seconds) {
+    offset.OnAsked("clock", absl::Seconds(seconds));
+    offset.OnAnswered("clock", kStart + absl::Seconds(seconds), absl::Seconds(seconds));
+  };
+  EXPECT_TRUE(offset.IsAskDue(absl::Seconds(5)));
+  ask(5);
+  Make(offset, {7000, 7000, 7001, 0});  // an Open tells it, too, less certainly
+  EXPECT_FALSE(offset.IsAskDue(absl::Seconds(64)));
+  EXPECT_TRUE(offset.IsAskDue(absl::Seconds(65)));
+  ask(65);
+  offset.NoteTraced(absl::Seconds(70));
+  EXPECT_FALSE(offset.IsAskDue(absl::Seconds(74)));
+  EXPECT_TRUE(offset.IsAskDue(absl::Seconds(75)));
+  EXPECT_FALSE(offset.IsAskDue(absl::Seconds(101)));  // no more traces
+  // Another connection, perhaps to another master.
+  offset.Forget();
+  EXPECT_TRUE(offset.IsAskDue(absl::Seconds(101)));
 }
 
 TEST(ClockOffsetTest, OurOwnClockMayBeSet) {

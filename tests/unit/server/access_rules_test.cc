@@ -100,8 +100,9 @@ TEST(AccessRulesTest, WhatChangesSomethingWantsMoreThanToRead) {
   for (const AccessRule& rule : AccessRules()) {
     methods[rule.right].insert(std::string(rule.method.substr(rule.method.rfind('.') + 1)));
   }
-  EXPECT_THAT(methods[Right::kIngest], UnorderedElementsAre("StreamChunks", "WriteChunks",
-                                                            "UploadTrace", "FetchIngestToken"));
+  EXPECT_THAT(methods[Right::kIngest],
+              UnorderedElementsAre("StreamChunks", "WriteChunks", "UploadTrace", "FetchIngestToken",
+                                   "ReadClock"));
   EXPECT_THAT(methods[Right::kAdmin],
               UnorderedElementsAre("SetCaps", "PreviewCaps", "SweepCaps", "CreateToken",
                                    "ListTokens", "RevokeToken"));

@@ -38,6 +38,26 @@ TEST(MachineClocksTest, WhatAMachineMeasuredGoesWhereItsTracesWent) {
   EXPECT_EQ(at("", 105), 0);
 }
 
+// Two files of one recording, along one line; beyond it a clock is not thought to drift on.
+TEST(MachineClocksTest, WhatWasMeasuredDriftsWithItsTraces) {
+  MergePlan plan;
+  plan.inputs = {Placed("a", {100, 200}, 5000), Placed("a", {200, 300}, 5000 + 4'000'000)};
+  for (PlacedInput& input : plan.inputs) input.drift = 40e-6;
+  const MachineClocks clocks(plan);
+  for (const auto& [second, shift_us] : {std::pair(50, 5),
+                                         {100, 5},
+                                         {150, 2005},
+                                         {200, 4005},
+                                         {250, 6005},
+                                         {300, 8005},
+                                         {400, 8005}}) {
+    EXPECT_EQ(clocks.PlaceOf("a", second * kSecond) - second * kSecond, shift_us * 1000) << second;
+  }
+  // What lies at a time of the common clock was measured so much earlier at most.
+  EXPECT_THAT(clocks.OwnTimes({{300 * kSecond, 301 * kSecond}}),
+              ElementsAre(Interval{300 * kSecond - 8'005'000, 301 * kSecond}));
+}
+
 TEST(MachineClocksTest, OfTracesOfOneTimeTheFirstHasIt) {
   MergePlan plan;
   plan.inputs = {Placed("a", {100, 1000}, -5), Placed("a", {200, 210}, -7),

@@ -15,6 +15,7 @@ void FakeMaster::Start() {
   builder.AddListeningPort("127.0.0.1:" + std::to_string(port_), grpc::InsecureServerCredentials(),
                            &port_);
   builder.RegisterService(this);
+  if (tells_clock_) builder.RegisterService(&clocks_);
   server_ = builder.BuildAndStart();
 }
 
@@ -24,6 +25,27 @@ void FakeMaster::Stop() {
   server_->Shutdown(std::chrono::system_clock::now());
   server_->Wait();
   server_ = nullptr;
+}
+
+grpc::Status FakeMaster::Clocks::ReadClock(grpc::ServerContext* context,
+                                           const pb::ReadClockRequest* /*request*/,
+                                           pb::ReadClockResponse* response) {
+  const auto& metadata = context->client_metadata();
+  const auto shown = metadata.find("authorization");
+  response->set_server_time_ns(absl::ToUnixNanos(absl::Now() + master_.clock_ahead_));
+  absl::MutexLock lock(&master_.mu_);
+  master_.clock_tokens_.push_back(
+      shown == metadata.end() ? "" : std::string(shown->second.data(), shown->second.size()));
+  const auto is_over = [&] { return context->IsCancelled(); };
+  while (master_.holds_clock_ && !is_over()) {
+    master_.mu_.AwaitWithTimeout(absl::Condition(&is_over), absl::Milliseconds(10));
+  }
+  return grpc::Status::OK;
+}
+
+std::vector<std::string> FakeMaster::clock_tokens() const {
+  absl::MutexLock lock(&mu_);
+  return clock_tokens_;
 }
 
 void FakeMaster::RefuseTrial(const std::string& external_id) {

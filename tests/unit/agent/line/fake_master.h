@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "stepwell/v1/clock.grpc.pb.h"
 #include "stepwell/v1/ingest.grpc.pb.h"
 
 namespace stepwell::agent {
@@ -87,6 +88,12 @@ class FakeMaster final : public pb::IngestService::Service {
   void SetRewrite(Rewrite rewrite) { rewrite_ = std::move(rewrite); }
   // Its wall clock against this machine's. Before an agent connects.
   void SetClockAhead(absl::Duration ahead) { clock_ahead_ = ahead; }
+  // As one of a release that told its time in Opened alone. Before Start.
+  void TellNoClock() { tells_clock_ = false; }
+  // Who asks for the time hears nothing, as long as it waits.
+  void HoldClock() { holds_clock_ = true; }
+  // With what tokens it was asked for the time; "" = with none.
+  std::vector<std::string> clock_tokens() const ABSL_LOCKS_EXCLUDED(mu_);
   // Writers go back to what they had at `sequence`, as a restored database would.
   void RewindAll(std::uint64_t sequence);
   void Change(const std::function<void(std::map<std::string, Writer>&)>& change);
@@ -102,6 +109,15 @@ class FakeMaster final : public pb::IngestService::Service {
       grpc::ServerReaderWriter<pb::StreamChunksResponse, pb::StreamChunksRequest>* stream) override;
 
  private:
+  class Clocks final : public pb::ClockService::Service {
+   public:
+    explicit Clocks(FakeMaster& master) : master_(master) {}
+    grpc::Status ReadClock(grpc::ServerContext* context, const pb::ReadClockRequest* request,
+                           pb::ReadClockResponse* response) override;
+
+   private:
+    FakeMaster& master_;
+  };
   using Stream = grpc::ServerReaderWriter<pb::StreamChunksResponse, pb::StreamChunksRequest>;
   void Talk(Stream& stream, const bool& ended) ABSL_LOCKS_EXCLUDED(mu_);
   void Answer(const pb::StreamChunksRequest& request, std::vector<pb::StreamChunksResponse>& out)
@@ -122,6 +138,9 @@ class FakeMaster final : public pb::IngestService::Service {
 
   int port_ = 0;
   absl::Duration clock_ahead_;
+  Clocks clocks_{*this};
+  bool tells_clock_ = true;
+  bool holds_clock_ = false;
   Rewrite rewrite_;
   std::unique_ptr<grpc::Server> server_;
   mutable absl::Mutex mu_;
@@ -136,6 +155,7 @@ class FakeMaster final : public pb::IngestService::Service {
   int swallow_count_ ABSL_GUARDED_BY(mu_) = 0;
   bool paused_ ABSL_GUARDED_BY(mu_) = false;
   int stream_count_ ABSL_GUARDED_BY(mu_) = 0;
+  std::vector<std::string> clock_tokens_ ABSL_GUARDED_BY(mu_);
   std::size_t writers_per_stream_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

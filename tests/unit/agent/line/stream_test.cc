@@ -39,6 +39,7 @@ class StreamTest : public ::testing::Test {
     spool_ = *std::move(spool);
     WriterIdentity identity;
     identity.trial = "t";
+    identity.token = "of the writer";
     sender_.Add(std::make_shared<OutboundWriter>(identity, AgentFace(), spool_));
   }
   void TearDown() override { std::filesystem::remove_all(path_); }
@@ -142,6 +143,51 @@ TEST_F(StreamTest, AnIdleStreamIsNotSilent) {
   TendUntil(stream, [&] { return absl::Now() > until; });
   EXPECT_EQ(master_.stream_count(), 1);
   stream.Stop();
+}
+
+// An Open's answer waits for a commit: its time is the less certain one.
+TEST_F(StreamTest, TheTimeIsAskedForBesideTheStreamWithAWritersToken) {
+  master_.SetClockAhead(absl::Seconds(100));
+  master_.SetRewrite([](std::vector<pb::StreamChunksResponse>& said) {
+    for (auto& each : said) {
+      if (each.has_opened()) each.mutable_opened()->set_server_time_us(0);
+    }
+  });
+  Stream stream(OptionsOf(absl::Seconds(60)), sender_, RealClock::Get(), [] {});
+  stream.Start();
+  std::optional<ClockOffset::Reading> read;
+  ASSERT_TRUE(TendUntil(stream, [&] {
+    read = sender_.clock_offset().Read(absl::Now(), RealClock::Get().Monotonic());
+    return read.has_value();
+  }));
+  stream.Stop();
+  EXPECT_LE(absl::AbsDuration(read->ahead - absl::Seconds(100)),
+            read->error + absl::Milliseconds(50));  // this process rested between its two looks
+  ASSERT_EQ(master_.clock_tokens().size(), 1u) << "the next one is due in a minute";
+  EXPECT_EQ(master_.clock_tokens()[0], "Bearer of the writer");
+}
+
+TEST_F(StreamTest, AMasterThatTellsNoTimeIsServedAllTheSame) {
+  master_.Stop();
+  master_.TellNoClock();
+  master_.Start();
+  Stream stream(OptionsOf(absl::Seconds(60)), sender_, RealClock::Get(), [] {});
+  stream.Start();
+  AppendFrames();
+  EXPECT_TRUE(TendUntil(stream, [&] { return spool_->acked().sequence == kFrames; }));
+  stream.Stop();
+  EXPECT_EQ(master_.stream_count(), 1);
+  EXPECT_TRUE(master_.clock_tokens().empty());
+}
+
+TEST_F(StreamTest, AQuestionForTheTimeKeepsNoStreamFromEnding) {
+  master_.HoldClock();
+  Stream stream(OptionsOf(absl::Seconds(60)), sender_, RealClock::Get(), [] {});
+  stream.Start();
+  ASSERT_TRUE(TendUntil(stream, [&] { return master_.clock_tokens().size() == 1; }));
+  const absl::Time begin = absl::Now();
+  stream.Stop();
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(5)) << "a question waits for ten seconds";
 }
 
 }  // namespace

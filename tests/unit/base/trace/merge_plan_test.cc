@@ -224,6 +224,37 @@ TEST(MergePlan, ARankThatWasResumedElsewhereHasTheClockOfThatMachine) {
   EXPECT_EQ(plan->inputs[2].error_ns, plan->inputs[1].error_ns);
 }
 
+// An hour over which a clock loses 40 us a second: 144 ms at its end. Its exchanges tell it, and it is taken out.
+TEST(MergePlan, ADriftThatExchangesShowIsTakenOut) {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  constexpr std::int64_t kHour = 3600 * kSecond;
+  const Interval hour = {kNow, kNow + kHour};
+  std::vector<MergeInput> inputs = {Recorded("0", 0, "a", hour, {kNow, 0, 1000}),
+                                    Recorded("1", 1, "b", hour, {kNow, 5000, 1000})};
+  for (std::int64_t at = 10 * kSecond; at <= kHour; at += 10 * kSecond) {
+    inputs[0].origin.master_clock.Take({kNow + at, 0, 1000}, "t");
+    inputs[1].origin.master_clock.Take({kNow + at, 5000 + at / 25'000, 1000}, "t");
+  }
+  const auto plan = PlanMerge(inputs, MergeAlignment::kClock);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const PlacedInput& placed = plan->inputs[1];
+  EXPECT_NEAR(placed.drift, 40e-6, 1e-7);
+  EXPECT_NEAR(static_cast<double>(placed.shift_ns), 5000, 1000);
+  for (std::int64_t at = 0; at <= kHour; at += kHour / 7) {
+    const auto found = PlaceTime(placed, kNow + at);
+    ASSERT_TRUE(found.has_value());
+    EXPECT_NEAR(static_cast<double>(*found - kNow), static_cast<double>(at + 5000 + at / 25'000),
+                static_cast<double>(*placed.error_ns));
+  }
+  // What clocks may drift between two exchanges, and how far off these are; 72 ms without.
+  EXPECT_LE(*placed.error_ns, 1'100'000);
+  ASSERT_EQ(plan->notes.size(), 1u);
+  EXPECT_THAT(plan->notes[0], HasSubstr("1: its machine's clock loses 40 us a second"));
+  EXPECT_EQ(plan->inputs[0].drift, 0);
+  // Files that begin together lie as they are.
+  EXPECT_EQ(PlanMerge(inputs, MergeAlignment::kStart)->inputs[1].drift, 0);
+}
+
 TEST(MergePlan, FilesOfOneMachineAtOneTimeAreShiftedAsOne) {
   constexpr std::int64_t kSecond = 1'000'000'000;
   const auto plan = PlanMerge(
@@ -258,7 +289,7 @@ TEST(MergePlan, TheStatedErrorIsNeverLessThanTheTrueOneInAThousandMerges) {
   const auto uniform = [&](double from, double to) {
     return std::uniform_real_distribution<double>(from, to)(random);
   };
-  int told = 0;
+  int told = 0, drifting = 0;
   for (int round = 0; round < 1000; ++round) {
     struct Machine {
       double skew, drift, period;
@@ -279,6 +310,7 @@ TEST(MergePlan, TheStatedErrorIsNeverLessThanTheTrueOneInAThousandMerges) {
     std::vector<File> files;
     std::vector<MergeInput> inputs;
     const int count = 2 + static_cast<int>(uniform(0, 8));
+    const bool asks_on = round % 2 == 0;
     for (int i = 0; i < count; ++i) {
       File file;
       file.machine = static_cast<std::size_t>(uniform(0, 3));
@@ -307,6 +339,10 @@ TEST(MergePlan, TheStatedErrorIsNeverLessThanTheTrueOneInAThousandMerges) {
               {own(at), static_cast<std::int64_t>(ahead),
                static_cast<std::int64_t>((there + back) / 2 + (at - middle) * kClockDriftMax) + 10},
               "t");
+          if (!asks_on) continue;
+          // And again, right then.
+          input.origin.master_clock.Take(
+              {own(at), static_cast<std::int64_t>(machine.Ahead(at)), 1'000'000}, "t");
         }
       }
       files.push_back(file);
@@ -328,7 +364,11 @@ TEST(MergePlan, TheStatedErrorIsNeverLessThanTheTrueOneInAThousandMerges) {
       const Machine& line = machines[files[*base].machine];
       for (int part = 0; part <= 10; ++part) {
         const double at = files[i].begin + (files[i].end - files[i].begin) * part / 10;
-        const double off = (at - own.Ahead(at)) + static_cast<double>(plan->inputs[i].shift_ns) -
+        const PlacedInput& placed = plan->inputs[i];
+        const double own_at = at - own.Ahead(at);
+        const double since = own_at - static_cast<double>(placed.window.begin - kNow);
+        drifting += part == 0 && placed.drift != 0 ? 1 : 0;
+        const double off = own_at + static_cast<double>(placed.shift_ns) + placed.drift * since -
                            (at - line.Ahead(at));
         EXPECT_LE(std::abs(off), static_cast<double>(*plan->inputs[i].error_ns) + 20)
             << "round " << round << ", input " << i;
@@ -336,6 +376,7 @@ TEST(MergePlan, TheStatedErrorIsNeverLessThanTheTrueOneInAThousandMerges) {
     }
   }
   EXPECT_GT(told, 1000) << "most are placed";
+  EXPECT_GT(drifting, 100) << "many along a drift";
 }
 
 TEST(MergePlan, WithoutBarriersTheErrorIsUnknownAndAPersonsShiftIsTaken) {

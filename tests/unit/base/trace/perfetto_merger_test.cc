@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/trace/trace_reading.h"
 #include "tests/support/codec_vectors.h"
+#include "tests/unit/base/trace/drifting_rank.h"
 #include "tests/unit/base/trace/perfetto_reading.h"
 
 namespace stepwell {
@@ -117,6 +118,25 @@ TEST(PerfettoMerger, RanksAndCyclesComeOntoOneTimeLineWithTheirClockErrors) {
   EXPECT_EQ(merged.trace.orphan_ends, 0);
   EXPECT_EQ(merged.written, 4);
   EXPECT_EQ(merged.left_out, 0);
+}
+
+TEST(PerfettoMerger, ADriftIsTakenOutOfTimesAndDurations) {
+  const Merged merged = Merge({testing::DriftingRank(0, 0), testing::DriftingRank(1, 40)});
+  const auto outer = merged.trace.Named("outer"), inner = merged.trace.Named("inner");
+  ASSERT_THAT(outer, SizeIs(2));
+  ASSERT_THAT(inner, SizeIs(2));
+  const bool is_first = outer[0].end_ns - outer[0].begin_ns == 40'000'000'000;
+  const PerfettoEvent& slow = outer[is_first ? 1 : 0];
+  const PerfettoEvent& within = inner[inner[0].end_ns == slow.end_ns ? 0 : 1];
+  EXPECT_NEAR(static_cast<double>(slow.end_ns - slow.begin_ns), 40'001'600'000, 10);
+  EXPECT_NEAR(static_cast<double>(within.end_ns - within.begin_ns), 20'000'800'000, 10);
+  EXPECT_EQ(within.end_ns, slow.end_ns);
+  EXPECT_EQ(within.depth, slow.depth + 1);
+  int told = 0;
+  for (const PerfettoEvent& event : merged.trace.Named("input")) {
+    told += static_cast<int>(event.args.count("drift_us_per_s"));
+  }
+  EXPECT_EQ(told, 1);
 }
 
 TEST(PerfettoMerger, EveryKindOfEventHasItsForm) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -10,6 +11,7 @@
 #include "base/trace/trace_origin.h"
 #include "base/trace/trace_reading.h"
 #include "base/trace/trace_splitter.h"
+#include "tests/unit/base/trace/drifting_rank.h"
 
 namespace stepwell {
 namespace {
@@ -96,6 +98,30 @@ TEST(TraceMerger, RanksAndCyclesOfComposerLieWhereTheyWere) {
   EXPECT_THAT(times["rank 1 · training"], ElementsAre(1100, 1200, 2100, 2150));
   EXPECT_EQ(times.size(), 2u);
   EXPECT_EQ(merged.trace.at("metadata").at("inputs").at(3).at("shift_us"), -4500);
+}
+
+// Its times and durations are those of the common clock, and what ends together still does.
+TEST(TraceMerger, ADriftIsTakenOutOfTimesAndDurations) {
+  const Merged merged = Merge({testing::DriftingRank(0, 0), testing::DriftingRank(1, 40)});
+  const auto of = [&](const char* name, const char* rank) {
+    for (const json& event : merged.Named(name)) {
+      if (merged.ProcessName(event.at("pid")) == rank) return event;
+    }
+    return json();
+  };
+  const json& inputs = merged.trace.at("metadata").at("inputs");
+  EXPECT_FALSE(inputs.at(0).contains("drift_us_per_s"));
+  EXPECT_NEAR(inputs.at(1).at("drift_us_per_s").get<double>(), 40, 1e-3);
+  const double error_us = inputs.at(1).at("clock_error_us").get<double>();
+  EXPECT_LT(error_us, 1200) << "as far as clocks drift in ten seconds; 2000 and more without";
+  EXPECT_EQ(of("outer", "rank 0").at("dur"), 40'000'000);
+  const double begin = of("outer", "rank 0").at("ts").get<double>();
+  const json outer = of("outer", "rank 1"), inner = of("inner", "rank 1");
+  EXPECT_NEAR(outer.at("dur").get<double>(), 40'000'000 + 1600, 0.01);
+  EXPECT_NEAR(inner.at("dur").get<double>(), 20'000'000 + 800, 0.01);
+  EXPECT_NEAR(outer.at("ts").get<double>(), begin + 50 * 40, error_us);
+  EXPECT_EQ(std::llround(1000 * (outer.at("ts").get<double>() + outer.at("dur").get<double>())),
+            std::llround(1000 * (inner.at("ts").get<double>() + inner.at("dur").get<double>())));
 }
 
 TEST(TraceMerger, WhatAnInputLeavesOpenEndsWithIt) {
