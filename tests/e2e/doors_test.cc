@@ -212,7 +212,8 @@ TEST_F(DoorsTest, HttpLeadsPastTheSameWrapper) {
       return answer;
     };
     const bool is_denied = rule.subject == Subject::kMaster || rule.right == Right::kIngest;
-    const std::string refusal = is_denied ? "403" : rule.subject == Subject::kList ? "200" : "404";
+    const bool is_given = rule.subject == Subject::kList || rule.subject == Subject::kIngest;
+    const std::string refusal = is_given ? "200" : is_denied ? "403" : "404";
     const auto refused = ask(other_);
     EXPECT_EQ(refused.code, refusal) << refused.body;
     EXPECT_THAT(refused.body, Not(HasSubstr("vision")));
