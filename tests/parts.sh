@@ -2,7 +2,7 @@
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
 parts=(packages scripts layout format proto release asan tsan install python quickstart web bench)
-long_parts=(repeat clang fuzz asan_whole processes tidy benches follow frameworks)
+long_parts=(repeat clang fuzz asan_whole processes tidy benches follow readers frameworks)
 # What the long ones are given, with room to spare, on two cores with a compiler's cache that knows most of it (CONTRIBUTING.md says how long without).
 declare -A minutes_of_part=([release]=20 [asan]=17 [tsan]=11 [web]=10 [bench]=6)
 # A run without them proves too little to end well: where they have no time left it fails.
@@ -271,13 +271,35 @@ part_frameworks() {
     skip frameworks "pip could not fetch them (no network?)"
     return
   }
-  # Apart: it wants a protobuf of its own.
-  local reader=$folder-tensorboard
-  [[ -x $reader/bin/python ]] || python3 -m venv "$reader"
-  "$reader/bin/python" -m pip install -q -r tests/python/tensorboard.txt >"$results/tensorboard_pip.log" 2>&1 ||
-    skip "TensorBoard's reader" "pip could not fetch it (no network?)"
-  STEPWELL_FRAMEWORKS_PYTHON=$folder/bin/python STEPWELL_TENSORBOARD_PYTHON=$reader/bin/python python_tests frameworks "${program%/*}" \
-    test_frameworks test_torch test_native_capture test_tensorboard
+  STEPWELL_FRAMEWORKS_PYTHON=$folder/bin/python python_tests frameworks "${program%/*}" \
+    test_frameworks test_torch test_native_capture TorchPluginTest
+}
+
+# What others read of ours, by their own readers: Perfetto's published descriptors, TensorBoard with both plugins. 1 GB, which stays
+# in folders outside of the checkout, each with a protobuf of its own.
+part_readers() {
+  local program=$root/build/release/bin/stepwell folder=${STEPWELL_READERS:-${TMPDIR:-/var/tmp}/stepwell-readers-$UID}
+  [[ -x $program ]] || build release stepwell || return
+  "$root/deploy/install_packages.sh" torch >"$results/torch.log" 2>&1 || skip "readers of torch's traces" "python3-torch cannot be installed"
+  reader_environment perfetto "Perfetto's descriptors" --require-hashes && export STEPWELL_PERFETTO_PYTHON=$folder/perfetto/bin/python
+  reader_environment tensorboard "TensorBoard's readers" && export STEPWELL_TENSORBOARD_PYTHON=$folder/tensorboard/bin/python
+  # Neither: each has been skipped by name.
+  [[ -n ${STEPWELL_PERFETTO_PYTHON:-}${STEPWELL_TENSORBOARD_PYTHON:-} ]] && python_tests readers "${program%/*}" test_perfetto test_tensorboard
+}
+
+# reader_environment NAME WHAT [OPTION...]: what tests/python/NAME.txt names, in a virtual environment of its own below $folder.
+reader_environment() {
+  local name=$1 what=$2 rc
+  shift 2
+  start_dots
+  { [[ -x $folder/$name/bin/python ]] || python3 -m venv "$folder/$name"; } >"$results/${name}_pip.log" 2>&1 &&
+    "$folder/$name/bin/python" -m pip install -q "$@" -r "tests/python/$name.txt" >>"$results/${name}_pip.log" 2>&1
+  rc=$?
+  stop_dots
+  ((rc == 0)) && return
+  tail -n 5 "$results/${name}_pip.log" | sed 's/^/    /'
+  skip "$what" "pip could not fetch them (no network?)"
+  return 1
 }
 
 # The first README command as a person would run it, on a data directory of its own; then what the demo

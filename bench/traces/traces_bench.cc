@@ -1,5 +1,6 @@
 // What does it cost to read and merge traces? Generated in memory as they are read, so that no disk is measured:
 // 10^6 spans of 8 ranks as one, in JSON and in Perfetto's form, and a large trace of Kineto's form through both passes of a merge.
+// Then with a real master: what a span costs while the agent writes it as a trace, and such a file by command to the master.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -7,43 +8,22 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/trace/trace_reading.h"
+#include "bench/load/bench_run.h"
+#include "bench/traces/generated_trace.h"
+#include "bench/traces/imported_trace.h"
+#include "bench/traces/traced_spans.h"
 
 namespace stepwell::bench {
 namespace {
 
 constexpr int kRuns = 3;
 constexpr int kRanks = 8;
-constexpr std::size_t kPieceBytes = 1 << 20;
-
-// About 270 bytes each, as Kineto writes them.
-void AppendEvent(int index, std::string& out) {
-  absl::StrAppend(&out, index == 0 ? "\n" : ",\n",
-                  R"({"ph":"X","cat":"cpu_op","name":"aten::layer_norm_)", index % 97,
-                  R"(","pid":4711,"tid":)", 4711 + index % 4, R"(,"ts":)", index * 3, ".",
-                  100 + index % 900, R"(,"dur":2.125,"args":{"External id":)", index,
-                  R"(,"Record function id":0,"Ev Idx":)", index,
-                  R"(,"Input Dims":[[32,512,1024],[1024],[1024],[]]}})");
-}
-
-TraceSource Generated(int rank, int event_count) {
-  return [rank, event_count](const TakeBytes& take) -> absl::Status {
-    std::string piece =
-        absl::StrCat(R"({"schemaVersion":1,"distributedInfo":{"rank":)", rank,
-                     R"(},"baseTimeNanoseconds":1735611996000000000,"traceEvents":[)");
-    for (int i = 0; i < event_count; ++i) {
-      AppendEvent(i, piece);
-      if (piece.size() < kPieceBytes) continue;
-      if (absl::Status taken = take(piece); !taken.ok()) return taken;
-      piece.clear();
-    }
-    return take(piece + "\n]}\n");
-  };
-}
 
 double Seconds(const std::function<void()>& work) {
   const auto begin = std::chrono::steady_clock::now();
@@ -88,11 +68,6 @@ Taken MergeAll(int ranks, int events_of_rank, MergeForm form = MergeForm::kChrom
   return taken;
 }
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 void Print(const char* name, const char* unit, const char* against, const char* bar,
            const std::vector<double>& values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
@@ -108,7 +83,7 @@ double PeakMegabytes() {
   return static_cast<double>(usage.ru_maxrss) * 1024 * 1e-6;
 }
 
-void Run(bool is_quick) {
+void MeasureMerges(bool is_quick) {
   std::vector<double> spans, rates, sizes;
   const int events_of_rank = (is_quick ? 200'000 : 1'000'000) / kRanks;
   for (int run = 0; run < kRuns; ++run) {
@@ -156,10 +131,21 @@ void Run(bool is_quick) {
   Print("traces.resident", "MB", "the largest resident size meanwhile", "<= 300", sizes);
 }
 
+void MeasureServed(bool is_quick) {
+  const char* folder = std::getenv("STEPWELL_BIN");
+  const std::string own = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  const std::string bin = folder != nullptr ? std::string(folder) : own;
+  StayOnTwoCores();
+  MeasureImport(bin + "/stepwell", is_quick);
+  MeasureTracedSpans(bin, is_quick);  // what it starts stays on one of them
+}
+
 }  // namespace
 }  // namespace stepwell::bench
 
 int main(int argc, char** argv) {
-  stepwell::bench::Run(argc > 1 && std::strcmp(argv[1], "--quick") == 0);
+  const bool is_quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+  stepwell::bench::MeasureMerges(is_quick);
+  stepwell::bench::MeasureServed(is_quick);
   return 0;
 }

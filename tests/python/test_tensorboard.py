@@ -1,11 +1,13 @@
-"""What `stepwell trace get --tensorboard` lays out, read by TensorBoard itself with torch's plugin."""
+"""What `stepwell trace get --tensorboard` lays out, read by TensorBoard itself: with torch's plugin, and with XProf's, the profile plugin."""
 
 import functools
+import gzip
 import json
 import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -13,11 +15,12 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
+import frameworks
 import product
 from product import WAIT_S
 from test_torch_profiler import _TORCH, TracesTest
 
-_VARIABLE = "STEPWELL_TENSORBOARD_PYTHON"  # that has both; tests/run.sh --long --only frameworks makes it
+_VARIABLE = "STEPWELL_TENSORBOARD_PYTHON"  # that has all of tensorboard.txt; tests/run.sh --long --only readers makes it
 _TRAINING = """
     import time, torch, stepwell
     torch.set_num_threads(1)
@@ -30,24 +33,44 @@ _TRAINING = """
                     time.sleep(0.005)
                 profiler.step()
     """
+# By the page of docs/profilers, of JAX: two cycles of which its profiler sees three steps each.
+_XLA_TRAINING = """
+    import glob, os, jax, jax.numpy as jnp, stepwell
+    step = jax.jit(lambda values: (values @ values).sum())
+    values = jnp.ones((64, 64))
+    step(values).block_until_ready()
+    with stepwell.init() as run:
+        for first in 0, 10:
+            logs = f"{os.environ['FOLDER']}/rank{os.environ['RANK']}-{first}"
+            with jax.profiler.trace(logs):
+                for index in range(first, first + 3):
+                    with jax.profiler.StepTraceAnnotation("train", step_num=index):
+                        step(values).block_until_ready()
+            for path in glob.glob(logs + "/plugins/profile/*/*.xplane.pb"):
+                assert run.upload_trace(path, first_batch=first, last_batch=first + 2)
+    """
 
 
 @functools.cache
-def _reason_to_skip() -> str:
-    if not _TORCH:
-        return "torch is not installed: deploy/install_packages.sh torch"
+def _reason_to_skip(modules: str) -> str:
     python = os.environ.get(_VARIABLE, "")
     if not python:
-        return f"{_VARIABLE} names no interpreter; tests/run.sh --long --only frameworks makes one"
-    done = subprocess.run([python, "-c", "import tensorboard, torch_tb_profiler"], stdin=subprocess.DEVNULL,
-                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-    return "" if done.returncode == 0 else f"{python} has no tensorboard with torch_tb_profiler"
+        return f"{_VARIABLE} names no interpreter; tests/run.sh --long --only readers makes one"
+    code = f"import sys; print(sys.version_info[:2]); import tensorboard, {modules}"
+    done = subprocess.run([python, "-c", code], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True)  # fmt: skip
+    if done.returncode != 0:
+        return f"{python} has no tensorboard with {modules}"
+    return "" if done.stdout.splitlines()[0] == str(sys.version_info[:2]) else f"{python} is another Python"
 
 
 class TensorBoardTest(TracesTest):
+    plugin = ""
+    modules = ""
+
     def setUp(self):
-        if _reason_to_skip():
-            self.skipTest(_reason_to_skip())
+        if _reason_to_skip(self.modules):
+            self.skipTest(_reason_to_skip(self.modules))
         scratch = tempfile.TemporaryDirectory(dir=product.folder())
         self.addCleanup(scratch.cleanup)
         self.folder = pathlib.Path(scratch.name)
@@ -73,29 +96,42 @@ class TensorBoardTest(TracesTest):
         self.assertTrue(self.eventually(is_there), log.read_text(errors="replace"))
         return found[0]
 
+    def lay_out(self) -> None:
+        done = subprocess.run([product.program(), "trace", "get", self.trial, "--server", product.server(), "--tensorboard",
+                               str(self.folder / "logs")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=WAIT_S)  # fmt: skip
+        self.assertEqual(0, done.returncode, done.stdout)
+
+    def await_stored(self, count: int) -> None:
+        self.assertTrue(self.eventually(lambda: len([each for each in self.traces() if each["state"] == "complete"]) == count),
+                        self.traces())  # fmt: skip
+
     def ask(self, address: str, route: str, **values: str) -> object:
-        """Of torch's plugin."""
-        url = f"{address}/data/plugin/pytorch_profiler/{route}?{urllib.parse.urlencode(values)}"
+        """Of the plugin."""
+        url = f"{address}/data/plugin/{self.plugin}/{route}?{urllib.parse.urlencode(values)}"
         deadline = time.monotonic() + WAIT_S
         while True:
             try:
                 with urllib.request.urlopen(url, timeout=WAIT_S) as answer:
-                    return json.loads(answer.read())
+                    said = answer.read()
+                    return json.loads(gzip.decompress(said) if answer.headers.get("Content-Encoding") == "gzip" else said)
             except urllib.error.HTTPError:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.2)
 
+
+@unittest.skipUnless(_TORCH, "torch is not installed: deploy/install_packages.sh torch")
+class TorchPluginTest(TensorBoardTest):
+    plugin = "pytorch_profiler"
+    modules = "torch_tb_profiler"
+
     def test_its_plugin_finds_the_workers_the_windows_and_the_operators(self):
         for rank in range(2):
             self.run_trial(_TRAINING, variables={"PYTHONPATH": _TORCH, "RANK": str(rank), "WORLD_SIZE": "2",
                                                  "STEPWELL_ATTEMPT_KEY": "one", "TMPDIR": str(self.folder)})  # fmt: skip
-        self.assertTrue(self.eventually(lambda: len([each for each in self.traces() if each["state"] == "complete"]) == 4),
-                        self.traces())  # fmt: skip
-        done = subprocess.run([product.program(), "trace", "get", self.trial, "--server", product.server(), "--tensorboard",
-                               str(self.folder / "logs")], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, timeout=WAIT_S)  # fmt: skip
-        self.assertEqual(0, done.returncode, done.stdout)
+        self.await_stored(4)
+        self.lay_out()
         address = self.serve()
         runs: list[dict] = []
 
@@ -119,6 +155,40 @@ class TensorBoardTest(TracesTest):
                 operators = self.ask(address, "operation/table", group_by="Operation", **place)
                 calls = {row["name"]: row["calls"] for row in operators["data"]}
                 self.assertEqual(2, calls["aten::mm"], calls)
+
+
+class ProfilePluginTest(TensorBoardTest):
+    plugin = "profile"
+    modules = "xprof, jax"
+
+    def test_it_finds_the_sessions_the_hosts_and_the_steps_that_jax_recorded(self):
+        for rank in range(2):
+            self.run_trial(_XLA_TRAINING, interpreter=os.environ[_VARIABLE],
+                           variables={"PYTHONPATH": frameworks.package_path(), "RANK": str(rank), "WORLD_SIZE": "2",
+                                      "STEPWELL_ATTEMPT_KEY": "one", "FOLDER": str(self.folder), "JAX_PLATFORMS": "cpu"})  # fmt: skip
+        self.await_stored(4)
+        self.lay_out()
+        run = self.trial.replace(".", "_")
+        address = self.serve()
+        found: list[object] = []
+
+        def are_listed() -> bool:
+            found[:] = [self.ask(address, "runs")]
+            return sorted(found[0]) == [f"{run}/ba0___2", f"{run}/ba10___12"]
+
+        self.assertTrue(self.eventually(are_listed), found)
+        for session, first in ("ba0___2", 0), ("ba10___12", 10):
+            tools = self.ask(address, "run_tools", run=f"{run}/{session}")
+            self.assertLessEqual({"overview_page", "trace_viewer@"}, set(tools))
+            listed = self.ask(address, "hosts", run=f"{run}/{session}", tag="trace_viewer@")
+            hosts = [each["hostname"] for each in listed if each["hostname"] != "ALL_HOSTS"]
+            self.assertEqual(["rank0", "rank1"], sorted(re.findall(r"rank\d", " ".join(hosts))), hosts)
+            for host in hosts:
+                viewed = self.ask(address, "data", run=f"{run}/{session}", tag="trace_viewer@", host=host)
+                names = [event["name"] for event in viewed["traceEvents"] if event["name"].startswith("train ")]
+                self.assertEqual([f"train {step}" for step in range(first, first + 3)], sorted(names))
+            overview = self.ask(address, "data", run=f"{run}/{session}", tag="overview_page", host="ALL_HOSTS")
+            self.assertTrue(any("host_idle_time_percent" in table.get("p", {}) for table in overview), overview)
 
 
 if __name__ == "__main__":
