@@ -24,6 +24,8 @@ namespace {
 
 // A writer.json, and a little more.
 constexpr std::size_t kNoteBytesMax = 512 << 10;
+// Agents of a version before them leave those alone.
+constexpr char kRecordingEnding[] = ".recording";
 
 // "stepwell-traces-x/NAME", where a path ends so; else empty.
 absl::string_view TailInFolderOfOne(absl::string_view path) {
@@ -49,10 +51,18 @@ absl::StatusOr<FileDescriptor> TraceOutbox::Folder() const {
 }
 
 absl::Status TraceOutbox::Leave(const TraceJob& job) const {
+  return Write(job, spool::kTraceNoteEnding).status();
+}
+
+absl::StatusOr<std::string> TraceOutbox::LeaveRecording(const TraceJob& job) const {
+  return Write(job, kRecordingEnding);
+}
+
+absl::StatusOr<std::string> TraceOutbox::Write(const TraceJob& job, const char* ending) const {
   STEPWELL_ASSIGN_OR_RETURN(
       const FileDescriptor folder,
       OpenDirectoryAt(format_directory_, spool::kTraceFolder, WhenAbsent::kCreate));
-  const std::string name = absl::StrCat(Uuid::Random().ToText(), spool::kTraceNoteEnding);
+  const std::string name = absl::StrCat(Uuid::Random().ToText(), ending);
   const std::string draft = absl::StrCat(name, ".draft");
   {
     STEPWELL_ASSIGN_OR_RETURN(const FileDescriptor file,
@@ -62,7 +72,7 @@ absl::Status TraceOutbox::Leave(const TraceJob& job) const {
   if (renameat(folder.get(), draft.c_str(), folder.get(), name.c_str()) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("rename ", draft));
   }
-  return absl::OkStatus();
+  return name;
 }
 
 absl::StatusOr<std::string> TraceOutbox::FolderPath() const {
@@ -141,7 +151,11 @@ bool TraceOutbox::MayHaveNew() {
   return folder.ok() && watch_.MayHaveChanged(folder->get());
 }
 
-std::vector<std::string> TraceOutbox::Names() const {
+std::vector<std::string> TraceOutbox::Names() const { return NamesWith(spool::kTraceNoteEnding); }
+
+std::vector<std::string> TraceOutbox::Recordings() const { return NamesWith(kRecordingEnding); }
+
+std::vector<std::string> TraceOutbox::NamesWith(const char* ending) const {
   const absl::StatusOr<FileDescriptor> folder = Folder();
   if (!folder.ok()) return {};
   const absl::StatusOr<std::vector<std::string>> names = ListNames(folder->get());
@@ -149,7 +163,7 @@ std::vector<std::string> TraceOutbox::Names() const {
   std::vector<std::pair<std::pair<std::int64_t, std::int64_t>, std::string>> notes;
   for (const std::string& name : *names) {
     struct stat status {};
-    if (!absl::EndsWith(name, spool::kTraceNoteEnding) ||
+    if (!absl::EndsWith(name, ending) ||
         fstatat(folder->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
       continue;
     }
