@@ -100,26 +100,29 @@ class RecordingScan {
   std::int32_t epoch_ = -1;
 };
 
+// What is damaged, as after a power loss, is as whole as it will be: no failure.
 absl::Status Scan(const TraceFile& file, const std::function<bool()>& may_go_on,
                   RecordingScan& scan) {
+  absl::Status unread;
   const TraceSource source = [&](const TakeBytes& take) -> absl::Status {
     for (std::int64_t at = 0; at < file.bytes();) {
-      if (!may_go_on()) return absl::CancelledError("the agent is leaving");
-      STEPWELL_ASSIGN_OR_RETURN(const std::string piece, file.Read(at, kPieceBytes));
-      if (piece.empty()) break;
-      STEPWELL_RETURN_IF_ERROR(take(piece));
-      at += static_cast<std::int64_t>(piece.size());
+      if (!may_go_on()) return unread = absl::CancelledError("the agent is leaving");
+      const absl::StatusOr<std::string> piece = file.Read(at, kPieceBytes);
+      if (!piece.ok()) return unread = absl::FailedPreconditionError(piece.status().message());
+      if (piece->empty()) break;
+      STEPWELL_RETURN_IF_ERROR(take(*piece));
+      at += static_cast<std::int64_t>(piece->size());
     }
     return absl::OkStatus();
   };
-  return ReadTrace(source,
-                   {.event =
-                        [&](std::string_view json) {
-                          scan.TakeEvent(json);
-                          return absl::OkStatus();
-                        },
-                    .member = [](std::string_view, std::string_view) { return absl::OkStatus(); }})
-      .status();
+  (void)ReadTrace(source,
+                  {.event =
+                       [&](std::string_view json) {
+                         scan.TakeEvent(json);
+                         return absl::OkStatus();
+                       },
+                   .member = [](std::string_view, std::string_view) { return absl::OkStatus(); }});
+  return unread;
 }
 
 }  // namespace
@@ -145,9 +148,7 @@ absl::StatusOr<TraceJob> FinishLeftRecording(const TraceJob& note, const TraceOu
     return absl::NotFoundError("nothing was written to it");
   }
   RecordingScan scan;
-  const absl::Status scanned = Scan(*file, may_go_on, scan);
-  if (absl::IsCancelled(scanned)) return scanned;
-  // What is damaged, as after a power loss, is as whole as it will be.
+  STEPWELL_RETURN_IF_ERROR(Scan(*file, may_go_on, scan));
   if (scan.writer() != writer.writer.ToText()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "it does not say that writer ", writer.writer.ToText(), " recorded it; it stays"));

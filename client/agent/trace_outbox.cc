@@ -44,6 +44,13 @@ bool IsOf(const std::string& path, mode_t kind) {
   return lstat(path.c_str(), &found) == 0 && (found.st_mode & S_IFMT) == kind;
 }
 
+// For certain: a file server that hesitates, or descriptors that are short, say nothing of it.
+bool IsGone(const std::string& path) {
+  struct stat found {};
+  if (lstat(path.c_str(), &found) != 0) return errno == ENOENT || errno == ENOTDIR;
+  return !S_ISREG(found.st_mode);
+}
+
 }  // namespace
 
 absl::StatusOr<FileDescriptor> TraceOutbox::Folder() const {
@@ -191,7 +198,10 @@ absl::Status TraceOutbox::CheckFile(const std::string& path) const {
   if (fstat(format_directory_, &own) != 0) return absl::ErrnoToStatus(errno, "the spool");
   const absl::StatusOr<FileDescriptor> file = OpenAt(AT_FDCWD, path, O_RDONLY);
   if (absl::IsInvalidArgument(file.status())) return file.status();
-  if (!file.ok()) return absl::NotFoundError(file.status().message());
+  if (!file.ok()) {
+    return IsGone(path) ? absl::NotFoundError(file.status().message())
+                        : absl::FailedPreconditionError(file.status().message());
+  }
   struct stat found {};
   if (fstat(file->get(), &found) != 0) return absl::ErrnoToStatus(errno, path);
   if (!S_ISREG(found.st_mode)) return absl::InvalidArgumentError(path + " is no regular file");

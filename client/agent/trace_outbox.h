@@ -48,8 +48,8 @@ class TraceOutbox {
   // kInvalidArgument: it is none.
   absl::StatusOr<TraceJob> Read(const std::string& name) const;
   void Remove(const std::string& name) const;
-  // Whether a note may have that file sent: a regular one, no link, of whose outbox this is, or readable to all. kNotFound: it
-  // cannot be opened; kInvalidArgument: it may not. Whoever may read more than that user must not rely on it: the file
+  // Whether a note may have that file sent: a regular one, no link, of whose outbox this is, or readable to all. kNotFound:
+  // there is no such file; kFailedPrecondition: it cannot be opened for now; kInvalidArgument: it may not. Whoever may read more than that user must not rely on it: the file
   // may be exchanged behind the look.
   absl::Status CheckFile(const std::string& path) const;
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -47,13 +46,10 @@ void RemoveFile(const std::string& path) {
   if (HasOwnFolder(path)) rmdir(FolderOf(path).c_str());
 }
 
-// Which file it is and what is in it, as far as a look tells; empty: none that could be sent.
+// Which file it is and what is in it, as far as a look tells.
 std::string StateOf(const std::string& path) {
   struct stat found {};
-  if (lstat(path.c_str(), &found) != 0) {
-    return errno == ENOENT || errno == ENOTDIR ? "" : "not to be seen";
-  }
-  if (!S_ISREG(found.st_mode)) return "";
+  if (lstat(path.c_str(), &found) != 0) return "";
   return absl::StrCat(found.st_dev, " ", found.st_ino, " ", found.st_size, " ",
                       found.st_mtim.tv_sec, " ", found.st_mtim.tv_nsec);
 }
@@ -357,23 +353,18 @@ absl::Status TraceSender::Prepare(Sending& sending) const {
   if (sending.prepared && sending.prepared_of == state) return absl::OkStatus();
   sending.prepared.reset();
   sending.prepared_of = state;
-  absl::Status status = sent_outbox_.CheckFile(job.path);
-  if (status.ok()) {
-    absl::StatusOr<traces::PreparedTrace> prepared =
-        traces::PrepareTrace(job.path, {.rank = job.writer.rank,
-                                        .machine = CleanText(options_.machine, kMachineBytesMax),
-                                        .looks_inside = false,
-                                        .packed_of_max = options_.packed_of_max});
-    status = prepared.status();
-    if (prepared.ok()) sending.prepared = *std::move(prepared);
+  STEPWELL_RETURN_IF_ERROR(sent_outbox_.CheckFile(job.path));
+  absl::StatusOr<traces::PreparedTrace> prepared =
+      traces::PrepareTrace(job.path, {.rank = job.writer.rank,
+                                      .machine = CleanText(options_.machine, kMachineBytesMax),
+                                      .looks_inside = false,
+                                      .packed_of_max = options_.packed_of_max});
+  // It was there just now.
+  if (absl::IsNotFound(prepared.status())) {
+    return absl::FailedPreconditionError(prepared.status().message());
   }
-  if (!status.ok()) {
-    // Else there are no descriptors, or a file server hesitates.
-    const bool is_gone = absl::IsNotFound(status) && state.empty();
-    const bool is_told = absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status) ||
-                         absl::IsInternal(status);
-    return is_gone || is_told ? status : absl::FailedPreconditionError(status.message());
-  }
+  if (!prepared.ok()) return prepared.status();
+  sending.prepared = *std::move(prepared);
   v1::TraceHeader& header = sending.prepared->header;
   header.set_writer(job.writer.writer.ToBytes());
   if (job.epoch >= 0) header.set_epoch(job.epoch);

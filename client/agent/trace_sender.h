@@ -83,11 +83,11 @@ class TraceSender {
   struct Sending {
     TraceJob job;
     std::optional<traces::PreparedTrace> prepared = {};
-    std::string prepared_of = {};  // the file as it was then
     Backoff backoff;
     SteadyTime first_tried = {};
     SteadyTime due = {};
     bool is_told = false;
+    std::string prepared_of = {};  // the file as it was then
   };
   enum class Outcome { kOver, kLater };
 
