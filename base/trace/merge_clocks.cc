@@ -89,25 +89,60 @@ const Barrier& AtBase(const Barrier& barrier, const std::vector<Barrier>& of_ran
   return of_base[std::min(index, of_base.size() - 1)];
 }
 
+using Names = std::set<std::string>;
+
+// Of each input what names its clock, as far as that is known of itself: its kernel, or its machine. Of a machine's name that
+// several kernels have it is the one of its rank; empty: nothing tells which.
+std::vector<std::optional<std::string>> FindMachines(const MergePlan& plan) {
+  std::map<std::string, Names> kernels_of;  // by machine
+  std::map<std::pair<std::string, std::int32_t>, Names> kernels_of_rank;
+  for (const PlacedInput& each : plan.inputs) {
+    if (each.boot_id.empty()) continue;
+    kernels_of[each.machine].insert(each.boot_id);
+    kernels_of_rank[{each.machine, each.rank}].insert(each.boot_id);
+  }
+  std::vector<std::optional<std::string>> machines;
+  for (const PlacedInput& each : plan.inputs) {
+    if (!each.boot_id.empty()) {
+      machines.emplace_back("kernel " + each.boot_id);
+      continue;
+    }
+    if (each.machine.empty()) {
+      machines.emplace_back(std::nullopt);
+      continue;
+    }
+    const Names& of_name = kernels_of[each.machine];
+    const Names& of_rank = kernels_of_rank[{each.machine, each.rank}];
+    const Names& kernels = of_rank.empty() ? of_name : of_rank;
+    if (kernels.empty()) {
+      machines.emplace_back("machine " + each.machine);
+    } else {
+      machines.emplace_back(kernels.size() == 1 ? "kernel " + *kernels.begin() : "");
+    }
+  }
+  return machines;
+}
+
 // Which clock each input has: those of one number share one.
 std::vector<std::size_t> FindClocks(const MergePlan& plan) {
-  std::map<std::int32_t, std::set<std::string>> machines_of;
-  for (const PlacedInput& each : plan.inputs) {
-    if (!each.machine.empty()) machines_of[each.rank].insert(each.machine);
+  const std::vector<std::optional<std::string>> machines = FindMachines(plan);
+  std::map<std::int32_t, Names> machines_of;
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+    if (machines[i] && !machines[i]->empty()) machines_of[plan.inputs[i].rank].insert(*machines[i]);
   }
   std::map<std::string, std::size_t> known;  // by machine, or else by rank
   std::vector<std::size_t> clocks;
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
-    const PlacedInput& placed = plan.inputs[i];
-    const std::set<std::string>& machines = machines_of[placed.rank];
-    std::string key = absl::StrCat("rank ", placed.rank);
-    if (!placed.machine.empty()) {
-      key = "machine " + placed.machine;
-    } else if (machines.size() == 1) {
-      key = "machine " + *machines.begin();
-    } else if (machines.size() > 1) {
-      // The rank went from one machine to another, and nothing tells on which this was.
+    const std::int32_t rank = plan.inputs[i].rank;
+    const Names& of_rank = machines_of[rank];
+    std::string key = absl::StrCat("rank ", rank);
+    if (machines[i] && !machines[i]->empty()) {
+      key = *machines[i];
+    } else if (machines[i] || of_rank.size() > 1) {
+      // The rank went from one machine to another, or two have one name, and nothing tells on which this was.
       absl::StrAppend(&key, " input ", i);
+    } else if (of_rank.size() == 1) {
+      key = *of_rank.begin();
     }
     clocks.push_back(known.try_emplace(std::move(key), known.size()).first->second);
   }

@@ -43,6 +43,8 @@ std::string Apart(double ns) {
     placed.label = input.label;
     placed.rank = *rank;
     placed.machine = input.machine.empty() ? origin.machine : input.machine;
+    // Who says another machine than the trace does knows better.
+    if (placed.machine == origin.machine) placed.boot_id = origin.boot_id;
     placed.is_native = origin.is_native;
     placed.base_time_ns = origin.base_time_ns;
     placed.process_names = origin.process_names;

@@ -1,8 +1,9 @@
 // MergePlan: how traces of several ranks, cycles and profilers come onto one time line: by how much each is
 // shifted, how far that may be off, and which rows it gets. Pure functions, thread-safe.
 //
-// Inputs share a clock where they are of one machine, or of one rank whose machine nobody tells; they are never shifted
-// against each other while they overlap in time. Clocks, in this order:
+// Inputs share a clock where they are of one kernel (its boot id: whatever the containers on it are called), where no kernel
+// is told of one machine by its name, or else of one rank whose machine nobody tells; they are never shifted against each
+// other while they overlap in time. Clocks, in this order:
 //   1. A shift that a person gave.
 //   2. Where ranks left a barrier together (TraceOrigin::sync_time_ns): the lowest rank's clock counts, and each
 //      file is shifted by the difference of its own cycle, not by another's: clocks drift. What a native profiler
@@ -43,6 +44,7 @@ struct PlacedInput {
   std::string label;
   std::int32_t rank = 0;
   std::string machine = {};  // empty: unknown
+  std::string boot_id = {};  // of its kernel, whose clock it is; empty: unknown
   bool is_native = false;
   // What belongs to one row of processes: rank and profiler, over all cycles. A rank of which several traces are of one
   // time (half of the shorter one, or more) has a lane of its own for each.

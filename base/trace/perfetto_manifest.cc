@@ -54,6 +54,22 @@ void AppendClocks(const ArchivedFile& file, const ArchivedFile& reference, std::
   absl::StrAppend(&json, "},\"offset_ns\":", offset_ns, "}");
 }
 
+// Those of one name that are of several kernels have their boot ids, too.
+std::string MachineOf(const MergePlan& plan, const std::vector<ArchivedFile>& files,
+                      std::size_t index) {
+  const PlacedInput& input = plan.inputs[index];
+  const std::string& name = files[index].machine;
+  if (name.empty()) return absl::StrCat("rank ", input.rank);
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::string& other = plan.inputs[i].boot_id;
+    if (files[i].machine == name && !input.boot_id.empty() && !other.empty() &&
+        other != input.boot_id) {
+      return absl::StrCat(name, " ", input.boot_id);
+    }
+  }
+  return name;
+}
+
 }  // namespace
 
 std::string ManifestOf(const MergePlan& plan, const std::vector<ArchivedFile>& files) {
@@ -64,10 +80,7 @@ std::string ManifestOf(const MergePlan& plan, const std::vector<ArchivedFile>& f
     json += i == 0 ? "\n{" : ",\n{";
     AppendMember("path", files[i].path, json);
     json += ",\"machine\":{";
-    AppendMember(
-        "name",
-        files[i].machine.empty() ? absl::StrCat("rank ", plan.inputs[i].rank) : files[i].machine,
-        json);
+    AppendMember("name", MachineOf(plan, files, i), json);
     json += '}';
     if (i != reference) {
       AppendClocks(files[i], files[reference],

@@ -118,7 +118,11 @@ void TraceScan::TakeMetadata(const TraceEvent& event) {
     const auto said = TextOfJson(MemberOfJson(event.args, "name"));
     if (said.has_value()) origin_.process_names[KeyOfText(event.pid)] = CutText(*said);
   } else if (*name == kMachineEvent) {
-    origin_.machine = CutText(TextOfJson(MemberOfJson(event.args, "name")).value_or(""));
+    const auto text = [&](std::string_view member) {
+      return CutText(TextOfJson(MemberOfJson(event.args, member)).value_or(""));
+    };
+    origin_.machine = text("name");
+    origin_.boot_id = text("boot_id");
   } else if (*name == "global_rank") {
     origin_.rank = RankOf(MemberOfJson(event.args, "value"));
   } else if (*name == "clock_sync_timestamp_us") {

@@ -20,7 +20,8 @@
 
 namespace stepwell {
 
-// Metadata of what an agent recorded: the name of its machine, as `name`.
+// Metadata of what an agent recorded: the name of its machine as `name`, its kernel's boot id as `boot_id`, and whose spans it
+// are, as `writer`: each where it is known.
 inline constexpr char kMachineEvent[] = "machine";
 
 struct TraceOrigin {
@@ -44,6 +45,8 @@ struct TraceOrigin {
   MasterClock master_clock;
   // Whose clock it is, where its agent wrote that; cut.
   std::string machine;
+  // The kernel of that clock, likewise: containers and namespaces have none of their own.
+  std::string boot_id;
   // Names of processes, cut, by KeyOfText of their pid as it was written; at most kProcessesMax.
   std::map<std::string, std::string, std::less<>> process_names;
 };

@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "base/trace/master_clock.h"
 #include "client/agent/master_reading.h"
-#include "client/agent/span_trace.h"
 #include "client/agent/trace_file.h"
 
 namespace stepwell::agent {
@@ -139,8 +138,10 @@ CapturedTrace RankCapture::TakeHeld(const StepCapture::Totals& totals, std::int6
   captured.name = absl::StrCat(
       "capture-",
       TraceFile::NameOf({.epoch = totals.epoch, .batch = totals.last_batch}, identity_.rank));
-  const SpanTrace::Options options{
-      .rank = identity_.rank, .pid = pid, .base_time_ns = anchor_.realtime_us * 1000 - kEarlierNs};
+  const SpanTrace::Options options{.rank = identity_.rank,
+                                   .pid = pid,
+                                   .base_time_ns = anchor_.realtime_us * 1000 - kEarlierNs,
+                                   .source = source_};
   const std::optional<MasterClock::Reading> master = ReadMasterClock(anchor_, offset_, clock_);
   const std::string trial = absl::StrCat(identity_.project, "/", identity_.trial);
   captured.write = [held = std::shared_ptr<const StepCapture>(std::move(held_)), options, master,

@@ -25,6 +25,7 @@
 #include "client/agent/clock_anchor.h"
 #include "client/agent/clock_offset.h"
 #include "client/agent/native_capture.h"
+#include "client/agent/span_trace.h"
 #include "client/agent/step_capture.h"
 #include "client/agent/writer_identity.h"
 #include "stepwell/v1/ingest.pb.h"
@@ -55,13 +56,15 @@ class RankCapture {
   // The references outlive it.
   RankCapture(const WriterIdentity& identity, const Clock& clock, const ClockOffset& offset,
               Callbacks callbacks,
-              std::shared_ptr<CaptureRoom> room = std::make_shared<CaptureRoom>())
+              std::shared_ptr<CaptureRoom> room = std::make_shared<CaptureRoom>(),
+              SpanTrace::Source source = {})
       : identity_(identity),
         clock_(clock),
         offset_(offset),
         callbacks_(std::move(callbacks)),
         native_(callbacks_.ask_native),
-        room_(std::move(room)) {}
+        room_(std::move(room)),
+        source_(std::move(source)) {}
 
   // `asked`: the newest of the stream; none: nothing, or the stream has ended.
   void Follow(const std::optional<pb::Capture>& asked, const Facts& facts);
@@ -89,6 +92,7 @@ class RankCapture {
   const Callbacks callbacks_;
   NativeCapture native_;
   const std::shared_ptr<CaptureRoom> room_;
+  const SpanTrace::Source source_;
 
   std::uint64_t followed_ = 0;  // the newest capture that was answered
   std::unique_ptr<StepCapture> held_;

@@ -18,24 +18,32 @@ constexpr absl::Duration kClockInterval = absl::Seconds(10);
 // A drain is flushed, and what was recorded while it went on is in the next one.
 constexpr int kEndingFlushes = 2;
 
+SpanTrace::Source SourceOf(SpanTrace::Source source, const Uuid& writer) {
+  source.writer = writer.ToText();
+  return source;
+}
+
 }  // namespace
 
-RankTrace::Cycle::Cycle(const TraceFile::Options& file_options, const SpanTrace::Options& of_spans)
+RankTrace::Cycle::Cycle(const TraceFile::Options& file_options, const SpanTrace::Options& of_spans,
+                        std::function<Forget(const TraceFile& file)> of_file)
     : options(file_options),
+      note(std::move(of_file)),
       spans(of_spans, [this](std::string_view packet) { return Append(packet); }) {}
 
 absl::Status RankTrace::Cycle::Append(std::string_view packet) {
   if (file == nullptr) {
     STEPWELL_ASSIGN_OR_RETURN(file, TraceFile::Create(options));
+    forget = note(*file);
   }
   return file->Append(packet);
 }
 
-RankTrace::RankTrace(const WriterIdentity& identity, std::string machine, LeaveTrace leave,
+RankTrace::RankTrace(const WriterIdentity& identity, SpanTrace::Source source, Notes notes,
                      std::int64_t file_bytes_max)
     : identity_(identity),
-      machine_(std::move(machine)),
-      leave_(std::move(leave)),
+      source_(SourceOf(std::move(source), identity.writer)),
+      notes_(std::move(notes)),
       file_bytes_max_(file_bytes_max),
       cycle_(MakeCycle(-1)) {}
 
@@ -49,7 +57,14 @@ std::unique_ptr<RankTrace::Cycle> RankTrace::MakeCycle(std::int64_t epoch) const
                          .pid = pid_,
                          .base_time_ns = identity_.opened_time_us * 1000 - kEarlierNs,
                          .epoch = epoch,
-                         .machine = machine_});
+                         .source = source_},
+      [this](const TraceFile& file) {
+        return notes_.begin({.writer = identity_, .path = PathOf(file.name())});
+      });
+}
+
+std::string RankTrace::PathOf(const std::string& name) const {
+  return absl::StrCat(identity_.tracing.directory, "/", name);
 }
 
 void RankTrace::SetPid(std::int64_t pid) {
@@ -159,15 +174,20 @@ void RankTrace::FinishFile(const Cycle& cycle) const {
                                {"file", *name},
                                {"spans", spans.taken_count()},
                                {"bytes", cycle.file->bytes()}});
-  if (!identity_.tracing.uploads) return;
+  if (identity_.tracing.uploads) LeaveFile(spans, *name);
+  // An agent that is killed before this finds no such file any more.
+  cycle.forget();
+}
+
+void RankTrace::LeaveFile(const SpanTrace& spans, const std::string& name) const {
   const auto number = [](std::int64_t known) {
     return static_cast<std::int32_t>(std::clamp<std::int64_t>(known, -1, INT32_MAX));
   };
-  leave_({.writer = identity_,
-          .path = absl::StrCat(cycle.options.directory, "/", *name),
-          .epoch = number(spans.epoch()),
-          .first_batch = spans.first_batch(),
-          .last_batch = spans.last_batch()});
+  notes_.leave({.writer = identity_,
+                .path = PathOf(name),
+                .epoch = number(spans.epoch()),
+                .first_batch = spans.first_batch(),
+                .last_batch = spans.last_batch()});
 }
 
 std::size_t RankTrace::held_bytes() const {

@@ -4,7 +4,7 @@
 // costs that trace alone: nothing is held for it from then on, and its end says in the log how much was left out. Confined to
 // the agent's loop; blocks as the disk does.
 //
-//   RankTrace trace(identity, machine, leave_trace);
+//   RankTrace trace(identity, {.machine = name, .boot_id = id}, {.begin = note_recording, .leave = leave_trace});
 //   samples.SetTrace(&trace);
 //   trace.NoteClock(sender.clock_offset(), clock, samples.trace_anchor(), When::kIfDue);
 //   trace.Flush();       // after each drain
@@ -32,12 +32,20 @@ namespace stepwell::agent {
 
 class RankTrace final : public SpanSink {
  public:
-  // Called with a whole file that is to be uploaded.
-  using LeaveTrace = std::function<void(const TraceJob& job)>;
+  using Forget = std::function<void()>;
+  struct Notes {
+    // Called with a file as it is begun: an agent that is killed leaves it to the next one. Forget once it has its name.
+    std::function<Forget(const TraceJob& job)> begin = [](const TraceJob&) { return [] {}; };
+    // Called with a whole file that is to be uploaded.
+    std::function<void(const TraceJob& job)> leave = [](const TraceJob&) {};
+  };
 
-  // `machine` as people know it. REQUIRES: identity.tracing.directory is not empty.
-  RankTrace(const WriterIdentity& identity, std::string machine, LeaveTrace leave,
+  // `source` without its writer. REQUIRES: identity.tracing.directory is not empty.
+  RankTrace(const WriterIdentity& identity, SpanTrace::Source source, Notes notes,
             std::int64_t file_bytes_max = TraceFile::kBytesMax);
+
+  RankTrace(const RankTrace&) = delete;
+  RankTrace& operator=(const RankTrace&) = delete;
 
   // Before the first span; what comes later counts no more.
   void SetPid(std::int64_t pid);
@@ -66,26 +74,31 @@ class RankTrace final : public SpanSink {
  private:
   // One file. Where it lies its trace points to it.
   struct Cycle {
-    Cycle(const TraceFile::Options& file_options, const SpanTrace::Options& options);
+    Cycle(const TraceFile::Options& file_options, const SpanTrace::Options& options,
+          std::function<Forget(const TraceFile& file)> note);
     [[nodiscard]] absl::Status Append(std::string_view packet);
     bool has_spans() const { return file != nullptr || !spans.is_empty(); }
 
     const TraceFile::Options options;
+    const std::function<Forget(const TraceFile& file)> note;
     SpanTrace spans;
     std::unique_ptr<TraceFile> file;  // made with the first spans
+    Forget forget;                    // with it
   };
 
   std::unique_ptr<Cycle> MakeCycle(std::int64_t epoch) const;
+  std::string PathOf(const std::string& name) const;
   SpanTrace& TraceAt(std::int64_t begin_ns);
   void EndCycle(std::int64_t end_ns);
   void FlushCycle(Cycle& cycle) const;
   void FinishCycle(Cycle& cycle) const;
   void FinishFile(const Cycle& cycle) const;
+  void LeaveFile(const SpanTrace& spans, const std::string& name) const;
   static void Complain(const Cycle& cycle, const absl::Status& status);
 
   const WriterIdentity identity_;
-  const std::string machine_;
-  const LeaveTrace leave_;
+  const SpanTrace::Source source_;
+  const Notes notes_;
   const std::int64_t file_bytes_max_;
   std::int64_t pid_ = 0;
   std::optional<SpanThread> thread_;

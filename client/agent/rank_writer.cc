@@ -20,6 +20,11 @@ ClockAnchor AnchorOf(const WriterIdentity& who) {
   return {who.opened_time_us, who.opened_monotonic_ns};
 }
 
+// Its times are of the kernel on which it ran, which may be an earlier boot's.
+SpanTrace::Source SourceOf(const WriterIdentity& who, const AgentFace& face) {
+  return {.machine = face.agent_id, .boot_id = who.boot_id.empty() ? face.machine : who.boot_id};
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RankWriter>> RankWriter::Open(FileDescriptor directory,
@@ -45,8 +50,9 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
       clock_offset_(context.sender.clock_offset()),
       trace_(served_->identity().tracing.directory.empty() || !context.may_trace
                  ? nullptr
-                 : std::make_unique<RankTrace>(served_->identity(), context.face.agent_id,
-                                               context.leave_trace)),
+                 : std::make_unique<RankTrace>(
+                       served_->identity(), SourceOf(served_->identity(), context.face),
+                       RankTrace::Notes{context.note_recording, context.leave_trace})),
       may_trace_(context.may_trace),
       samples_(served_->catalog(), served_->builder()),
       capture_(
@@ -62,7 +68,7 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
                [this](std::uint32_t request, std::int32_t first_batch, std::int32_t step_count) {
                  recorded_->StoreCapture(request, first_batch, step_count);
                }},
-          context.capture_room),
+          context.capture_room, SourceOf(served_->identity(), context.face)),
       process_(served_->catalog(), served_->builder(), context.clock, context.processes,
                context.frame_interval),
       same_boot_(served_->identity().boot_id.empty() ||

@@ -116,11 +116,11 @@ ServeContext ServedRoot::ContextFor(const std::string& server) {
           on_ticks_,
           options_.frame_interval,
           traces_ != nullptr,
+          [this](const TraceJob& job) { return traces_->NoteRecording(job); },
           [this](const TraceJob& job) {
-            const absl::Status left = traces_->Leave(job);
-            if (left.ok()) return;
-            log::Warning("trace_not_uploaded",
-                         {{"path", job.path}, {"why", std::string(left.message())}});
+            if (const absl::Status left = traces_->Leave(job); !left.ok())
+              log::Warning("trace_not_uploaded",
+                           {{"path", job.path}, {"why", std::string(left.message())}});
           },
           [this](const WriterIdentity& writer, CapturedTrace trace) {
             traces_->Keep(writer, std::move(trace));

@@ -50,6 +50,10 @@ struct ServeContext {
   absl::Duration frame_interval = absl::Milliseconds(100);
   // An agent of all users writes no trace to a path that one of them names.
   bool may_trace = true;
+  // One is begun: what an agent that is killed leaves is the next one's. What it gives undoes that.
+  std::function<std::function<void()>(const TraceJob& job)> note_recording = [](const TraceJob&) {
+    return [] {};
+  };
   // A trace that was recorded is to go to the writer's master.
   std::function<void(const TraceJob& job)> leave_trace = [](const TraceJob&) {};
   // One that a master asked for is to be kept and go there.

@@ -105,24 +105,34 @@ void SpanTrace::AddSpan(std::string_view name, std::int64_t begin_ns, std::int64
                         std::int32_t batch) {
   if (begin_ns < options_.base_time_ns || end_ns < begin_ns) return;
   if (const Row* row = EnteredRow(); row != nullptr) {
-    TellMachine(begin_ns);
+    TellSource(begin_ns);
     out_->slices.Add(row->lane, {begin_ns, end_ns}, BodyOf(name, batch, *row));
   }
 }
 
-// With the first span, for a viewer shows everything from the first time on.
-void SpanTrace::TellMachine(std::int64_t time_ns) {
-  if (std::exchange(is_machine_told_, true) || options_.machine.empty()) return;
+// With what comes first, for a viewer shows everything from the first time on.
+void SpanTrace::TellSource(std::int64_t time_ns) {
+  if (std::exchange(is_source_told_, true)) return;
+  const Source& source = options_.source;
   std::string body;
   out_->writer.AppendName(kMachineEvent, body);
   out_->writer.AppendCategory(kMetadataCategory, body);
-  out_->writer.AppendArg("name", std::string_view(options_.machine), body);
-  out_->writer.AddInstant(process_, time_ns, body);
+  bool is_known = false;
+  const auto tell = [&](std::string_view name, std::string_view value) {
+    if (value.empty()) return;
+    is_known = true;
+    out_->writer.AppendArg(name, value, body);
+  };
+  tell("name", source.machine);
+  tell("boot_id", source.boot_id);
+  tell("writer", source.writer);
+  if (is_known) out_->writer.AddInstant(process_, time_ns, body);
 }
 
 void SpanTrace::AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) {
   if (time_ns < options_.base_time_ns) return;
   if (const Row* row = EnteredRow(); row != nullptr) {
+    TellSource(time_ns);
     out_->writer.AddInstant(row->track, time_ns, BodyOf(name, batch, *row));
     ++unsliced_count_;
   }
@@ -146,6 +156,7 @@ void SpanTrace::AddValue(const std::string& series, const std::string& unit, std
     found = counters_.emplace(series, ++track_count_).first;
     out_->writer.DescribeCounter(found->second, process_, series, unit);
   }
+  TellSource(time_ns);
   out_->writer.AddCount(found->second, time_ns, value);
   ++added_count_;
   ++unsliced_count_;

@@ -29,12 +29,18 @@ namespace stepwell::agent {
 
 class SpanTrace final : public SpanSink {
  public:
+  // Whose clock and whose spans it is, as far as that is known: written down with what comes first.
+  struct Source {
+    std::string machine = {};
+    std::string boot_id = {};
+    std::string writer = {};
+  };
   struct Options {
     std::int32_t rank = 0;
     std::int64_t pid = 0;           // 0: unknown, for now
     std::int64_t base_time_ns = 0;  // no span begins before it
     std::int64_t epoch = -1;        // as recorded before; -1: none yet
-    std::string machine = {};       // whose clock it is; empty: it is not told
+    Source source = {};
   };
   using Thread = SpanThread;
 
@@ -95,7 +101,7 @@ class SpanTrace final : public SpanSink {
   const Row* EnteredRow();
   std::string BodyOf(std::string_view name, std::int32_t batch, const Row& row);
   void Describe();
-  void TellMachine(std::int64_t time_ns);
+  void TellSource(std::int64_t time_ns);
 
   Options options_;
   const TakeBytes take_;
@@ -103,7 +109,7 @@ class SpanTrace final : public SpanSink {
   std::optional<Output> out_;  // until it is closed
   const PerfettoWriter::Track process_;
   bool is_described_ = false;
-  bool is_machine_told_ = false;
+  bool is_source_told_ = false;
   std::map<Thread, Row> rows_;
   std::optional<Thread> thread_;  // entered last
   Row* row_ = nullptr;            // of it, once it has a span

@@ -1,6 +1,7 @@
 #include "client/agent/trace_file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,8 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 
 namespace stepwell::agent {
@@ -20,6 +23,8 @@ namespace {
 
 constexpr char kEnding[] = ".pftrace";
 constexpr int kNamesMax = 10'000;
+
+std::string UnfinishedStart(std::int32_t rank) { return absl::StrCat("recording-rank", rank, "-"); }
 
 // Of a finished trace of that rank: other profilers name theirs likewise, with other endings.
 bool IsFinished(const std::string& name, std::int32_t rank) {
@@ -33,7 +38,16 @@ bool MoveUnlessThere(int directory, const char* from, const char* to) {
     unlinkat(directory, from, 0);
     return true;
   }
-  if (errno == EEXIST) return false;
+  if (errno == EEXIST) {
+    // Whoever was killed between the two calls above left both names.
+    struct stat one {
+    }, other{};
+    const bool is_moved = fstatat(directory, from, &one, AT_SYMLINK_NOFOLLOW) == 0 &&
+                          fstatat(directory, to, &other, AT_SYMLINK_NOFOLLOW) == 0 &&
+                          one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+    errno = EEXIST;
+    return is_moved && unlinkat(directory, from, 0) == 0;
+  }
   // Others (FUSE, SMB, exFAT) have none, and old ones, or a container's filter of calls, not this either.
   if (renameat2(directory, from, directory, to, RENAME_NOREPLACE) == 0) return true;
   if (errno != EINVAL && errno != ENOSYS && errno != EPERM) return false;
@@ -60,10 +74,12 @@ absl::StatusOr<std::unique_ptr<TraceFile>> TraceFile::Create(Options options) {
   STEPWELL_ASSIGN_OR_RETURN(FileDescriptor directory,
                             OpenDirectoryAt(AT_FDCWD, options.directory, WhenAbsent::kCreate));
   for (int number = 0; number < kNamesMax; ++number) {
-    std::string name = absl::StrCat("recording-rank", options.rank, "-", number, kEnding);
+    std::string name = absl::StrCat(UnfinishedStart(options.rank), number, kEnding);
     absl::StatusOr<FileDescriptor> file =
-        OpenAt(directory.get(), name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND, 0644);
+        OpenAt(directory.get(), name, O_RDWR | O_CREAT | O_EXCL | O_APPEND, 0644);
     if (file.ok()) {
+      // Until this process is over. Where there are no locks nobody adopts it.
+      (void)flock(file->get(), LOCK_EX | LOCK_NB);
       return std::unique_ptr<TraceFile>(new TraceFile(std::move(options), std::move(directory),
                                                       *std::move(file), std::move(name)));
     }
@@ -71,6 +87,32 @@ absl::StatusOr<std::unique_ptr<TraceFile>> TraceFile::Create(Options options) {
   }
   return absl::ResourceExhaustedError(
       absl::StrCat(options.directory, " has ", kNamesMax, " unfinished recordings"));
+}
+
+bool TraceFile::IsUnfinishedName(const std::string& name, std::int32_t rank) {
+  absl::string_view number = name;
+  return absl::ConsumePrefix(&number, UnfinishedStart(rank)) &&
+         absl::ConsumeSuffix(&number, kEnding) && !number.empty() && number.size() <= 5 &&
+         std::all_of(number.begin(), number.end(), absl::ascii_isdigit);
+}
+
+absl::StatusOr<std::unique_ptr<TraceFile>> TraceFile::Adopt(Options options,
+                                                            const std::string& name) {
+  STEPWELL_ASSIGN_OR_RETURN(FileDescriptor directory,
+                            OpenDirectoryAt(AT_FDCWD, options.directory, WhenAbsent::kFail));
+  STEPWELL_ASSIGN_OR_RETURN(FileDescriptor file, OpenAt(directory.get(), name, O_RDWR | O_APPEND));
+  struct stat status {};
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return absl::UnavailableError(name + " is still written");
+    return absl::FailedPreconditionError(
+        absl::StrCat(name, ": whether it is still written cannot be told: ", std::strerror(errno)));
+  }
+  if (fstat(file.get(), &status) != 0) return absl::ErrnoToStatus(errno, name);
+  auto adopted = std::unique_ptr<TraceFile>(
+      new TraceFile(std::move(options), std::move(directory), std::move(file), name));
+  adopted->bytes_ = status.st_size;
+  adopted->is_adopted_ = true;
+  return adopted;
 }
 
 TraceFile::TraceFile(Options options, FileDescriptor directory, FileDescriptor file,
@@ -116,6 +158,12 @@ absl::StatusOr<std::string> TraceFile::Finish(const Place& place) {
   return absl::UnavailableError(absl::StrCat(name_, ": ", std::strerror(errno)));
 }
 
+absl::StatusOr<std::string> TraceFile::Read(std::int64_t offset, std::size_t size) const {
+  return ReadAt(file_.get(), static_cast<std::uint64_t>(offset), size);
+}
+
+void TraceFile::Remove() const { unlinkat(directory_.get(), name_.c_str(), 0); }
+
 void TraceFile::RemoveOlder() const {
   const auto names = ListNames(directory_.get());
   if (options_.kept_max <= 0 || !names.ok()) return;
@@ -126,14 +174,16 @@ void TraceFile::RemoveOlder() const {
         fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
       continue;
     }
-    if (name != name_) finished.push_back({name, status.st_mtim});
+    if (is_adopted_ || name != name_) finished.push_back({name, status.st_mtim});
   }
   std::sort(finished.begin(), finished.end(), [](const Finished& a, const Finished& b) {
     return std::pair(a.changed.tv_sec, a.changed.tv_nsec) >
            std::pair(b.changed.tv_sec, b.changed.tv_nsec);
   });
-  // The one that was just finished is one of them.
-  for (std::size_t i = static_cast<std::size_t>(options_.kept_max) - 1; i < finished.size(); ++i) {
+  // The one that was just finished is one of them, and the newest, but where it was another's.
+  const std::size_t others_max =
+      static_cast<std::size_t>(options_.kept_max) - (is_adopted_ ? 0 : 1);
+  for (std::size_t i = others_max; i < finished.size(); ++i) {
     unlinkat(directory_.get(), finished[i].name.c_str(), 0);
   }
 }

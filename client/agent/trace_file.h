@@ -5,7 +5,8 @@
 //   STEPWELL_RETURN_IF_ERROR(file->Append(packet));
 //   file->Finish({.epoch = 0, .batch = 7});      // ep0-ba8-rank3.pftrace
 //
-// Until then it is recording-rank3-N.pftrace, and readable at each moment, also where the agent was killed. Packets are
+// Until then it is recording-rank3-N.pftrace, and readable at each moment, also where the agent was killed: its lock says
+// whether somebody still writes it, and where not another agent finishes it (Adopt). Packets are
 // appended whole; one that finds no room (the file's bound, a full disk) is left out, with all that follow, and the last
 // whole one stays the last: what was written is a trace.
 #pragma once
@@ -37,6 +38,11 @@ class TraceFile {
   };
 
   static absl::StatusOr<std::unique_ptr<TraceFile>> Create(Options options);
+  // One that whoever wrote it left unfinished. kUnavailable: it is still written; kNotFound: it is not there;
+  // kFailedPrecondition: its file system has no locks, and nothing tells.
+  static absl::StatusOr<std::unique_ptr<TraceFile>> Adopt(Options options, const std::string& name);
+  // "recording-rank3-0.pftrace" of that rank.
+  static bool IsUnfinishedName(const std::string& name, std::int32_t rank);
   // A file that was never finished keeps its name.
   ~TraceFile() = default;
   TraceFile(const TraceFile&) = delete;
@@ -48,6 +54,12 @@ class TraceFile {
   [[nodiscard]] absl::StatusOr<std::string> Finish(const Place& place);
 
   std::int64_t bytes() const { return bytes_; }
+  // Its name as of now, within the directory.
+  const std::string& name() const { return name_; }
+  // What was written, up to `size` bytes from there on; fewer at its end.
+  absl::StatusOr<std::string> Read(std::int64_t offset, std::size_t size) const;
+  // It is of nobody: it goes.
+  void Remove() const;
 
   // "ep0-ba8-rank3.pftrace"; batches count from 1 there, as those that are over.
   static std::string NameOf(const Place& place, std::int32_t rank);
@@ -63,6 +75,8 @@ class TraceFile {
   std::string name_;
   std::int64_t bytes_ = 0;
   bool is_full_ = false;
+  // It may be older than those that are finished.
+  bool is_adopted_ = false;
 };
 
 }  // namespace stepwell::agent

@@ -24,6 +24,8 @@ namespace {
 
 // A writer.json, and a little more.
 constexpr std::size_t kNoteBytesMax = 512 << 10;
+// Agents of a version before them leave those alone.
+constexpr char kRecordingEnding[] = ".recording";
 
 // "stepwell-traces-x/NAME", where a path ends so; else empty.
 absl::string_view TailInFolderOfOne(absl::string_view path) {
@@ -42,6 +44,13 @@ bool IsOf(const std::string& path, mode_t kind) {
   return lstat(path.c_str(), &found) == 0 && (found.st_mode & S_IFMT) == kind;
 }
 
+// For certain: a file server that hesitates, or descriptors that are short, say nothing of it.
+bool IsGone(const std::string& path) {
+  struct stat found {};
+  if (lstat(path.c_str(), &found) != 0) return errno == ENOENT || errno == ENOTDIR;
+  return !S_ISREG(found.st_mode);
+}
+
 }  // namespace
 
 absl::StatusOr<FileDescriptor> TraceOutbox::Folder() const {
@@ -49,10 +58,18 @@ absl::StatusOr<FileDescriptor> TraceOutbox::Folder() const {
 }
 
 absl::Status TraceOutbox::Leave(const TraceJob& job) const {
+  return Write(job, spool::kTraceNoteEnding).status();
+}
+
+absl::StatusOr<std::string> TraceOutbox::LeaveRecording(const TraceJob& job) const {
+  return Write(job, kRecordingEnding);
+}
+
+absl::StatusOr<std::string> TraceOutbox::Write(const TraceJob& job, const char* ending) const {
   STEPWELL_ASSIGN_OR_RETURN(
       const FileDescriptor folder,
       OpenDirectoryAt(format_directory_, spool::kTraceFolder, WhenAbsent::kCreate));
-  const std::string name = absl::StrCat(Uuid::Random().ToText(), spool::kTraceNoteEnding);
+  const std::string name = absl::StrCat(Uuid::Random().ToText(), ending);
   const std::string draft = absl::StrCat(name, ".draft");
   {
     STEPWELL_ASSIGN_OR_RETURN(const FileDescriptor file,
@@ -62,7 +79,7 @@ absl::Status TraceOutbox::Leave(const TraceJob& job) const {
   if (renameat(folder.get(), draft.c_str(), folder.get(), name.c_str()) != 0) {
     return absl::ErrnoToStatus(errno, absl::StrCat("rename ", draft));
   }
-  return absl::OkStatus();
+  return name;
 }
 
 absl::StatusOr<std::string> TraceOutbox::FolderPath() const {
@@ -141,7 +158,11 @@ bool TraceOutbox::MayHaveNew() {
   return folder.ok() && watch_.MayHaveChanged(folder->get());
 }
 
-std::vector<std::string> TraceOutbox::Names() const {
+std::vector<std::string> TraceOutbox::Names() const { return NamesWith(spool::kTraceNoteEnding); }
+
+std::vector<std::string> TraceOutbox::Recordings() const { return NamesWith(kRecordingEnding); }
+
+std::vector<std::string> TraceOutbox::NamesWith(const char* ending) const {
   const absl::StatusOr<FileDescriptor> folder = Folder();
   if (!folder.ok()) return {};
   const absl::StatusOr<std::vector<std::string>> names = ListNames(folder->get());
@@ -149,7 +170,7 @@ std::vector<std::string> TraceOutbox::Names() const {
   std::vector<std::pair<std::pair<std::int64_t, std::int64_t>, std::string>> notes;
   for (const std::string& name : *names) {
     struct stat status {};
-    if (!absl::EndsWith(name, spool::kTraceNoteEnding) ||
+    if (!absl::EndsWith(name, ending) ||
         fstatat(folder->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
       continue;
     }
@@ -177,7 +198,10 @@ absl::Status TraceOutbox::CheckFile(const std::string& path) const {
   if (fstat(format_directory_, &own) != 0) return absl::ErrnoToStatus(errno, "the spool");
   const absl::StatusOr<FileDescriptor> file = OpenAt(AT_FDCWD, path, O_RDONLY);
   if (absl::IsInvalidArgument(file.status())) return file.status();
-  if (!file.ok()) return absl::NotFoundError(file.status().message());
+  if (!file.ok()) {
+    return IsGone(path) ? absl::NotFoundError(file.status().message())
+                        : absl::FailedPreconditionError(file.status().message());
+  }
   struct stat found {};
   if (fstat(file->get(), &found) != 0) return absl::ErrnoToStatus(errno, path);
   if (!S_ISREG(found.st_mode)) return absl::InvalidArgumentError(path + " is no regular file");

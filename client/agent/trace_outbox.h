@@ -27,6 +27,9 @@ class TraceOutbox {
   static constexpr char kFolderOfOne[] = "stepwell-traces-";
 
   [[nodiscard]] absl::Status Leave(const TraceJob& job) const;
+  // Of a file that is begun, and has another name once it is whole: a note of its own kind, for the agent that comes after one
+  // that was killed. Its name.
+  absl::StatusOr<std::string> LeaveRecording(const TraceJob& job) const;
   // Writes a trace into a folder of its own beside the notes; its absolute path. What could not be written whole goes.
   [[nodiscard]] absl::StatusOr<std::string> KeepFile(const std::string& name,
                                                      std::string_view bytes) const;
@@ -39,17 +42,21 @@ class TraceOutbox {
   bool MayHaveNew();
   // Of whole notes, the oldest first.
   std::vector<std::string> Names() const;
+  // Likewise, of LeaveRecording's.
+  std::vector<std::string> Recordings() const;
   // Of a spool that was copied or moved since: with the path of the file that came along, where one did. kNotFound: it is gone;
   // kInvalidArgument: it is none.
   absl::StatusOr<TraceJob> Read(const std::string& name) const;
   void Remove(const std::string& name) const;
-  // Whether a note may have that file sent: a regular one, no link, of whose outbox this is, or readable to all. kNotFound: it
-  // cannot be opened; kInvalidArgument: it may not. Whoever may read more than that user must not rely on it: the file
+  // Whether a note may have that file sent: a regular one, no link, of whose outbox this is, or readable to all. kNotFound:
+  // there is no such file; kFailedPrecondition: it cannot be opened for now; kInvalidArgument: it may not. Whoever may read more than that user must not rely on it: the file
   // may be exchanged behind the look.
   absl::Status CheckFile(const std::string& path) const;
 
  private:
   absl::StatusOr<FileDescriptor> Folder() const;
+  absl::StatusOr<std::string> Write(const TraceJob& job, const char* ending) const;
+  std::vector<std::string> NamesWith(const char* ending) const;
   // Absolute, as of now.
   absl::StatusOr<std::string> FolderPath() const;
   // Where KeepFile's file of that name lies by now; the path itself, where there is none here.

@@ -1,20 +1,22 @@
 #include "client/agent/trace_sender.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "client/agent/left_recording.h"
 #include "client/agent/server_address.h"
 
 namespace stepwell::agent {
@@ -44,6 +46,21 @@ void RemoveFile(const std::string& path) {
   if (HasOwnFolder(path)) rmdir(FolderOf(path).c_str());
 }
 
+// Which file it is and what is in it, as far as a look tells.
+std::string StateOf(const std::string& path) {
+  struct stat found {};
+  if (lstat(path.c_str(), &found) != 0) return "";
+  return absl::StrCat(found.st_dev, " ", found.st_ino, " ", found.st_size, " ",
+                      found.st_mtim.tv_sec, " ", found.st_mtim.tv_nsec);
+}
+
+void TellLeft(const std::string& path) {
+  log::Warning("trace_left", {{"path", path},
+                              {"why",
+                               "it lies outside of the spool directory; --named-files sends what "
+                               "the notes there name, which are to be your own"}});
+}
+
 v1::TrialRef RefOf(const WriterIdentity& writer) {
   v1::TrialRef trial;
   absl::string_view text = writer.trial;
@@ -69,10 +86,23 @@ TraceSender::TraceSender(int format_directory, Options options, Resolve resolve,
 
 void TraceSender::Tend() {
   // A folder that changed just now is looked through once more, as is one that held the last note.
-  if (!outbox_.MayHaveNew() || (outbox_.Names().empty() && outbox_.OwnFolders().empty())) return;
+  if (!outbox_.MayHaveNew() ||
+      (outbox_.Names().empty() && outbox_.Recordings().empty() && outbox_.OwnFolders().empty())) {
+    return;
+  }
   const absl::MutexLock lock(&mu_);
   has_news_ = true;
   StartLocked();
+}
+
+std::function<void()> TraceSender::NoteRecording(const TraceJob& job) {
+  const absl::StatusOr<std::string> note = outbox_.LeaveRecording(job);
+  if (!note.ok()) {
+    log::Warning("trace_not_noted",
+                 {{"path", job.path}, {"why", std::string(note.status().message())}});
+    return [] {};
+  }
+  return [this, name = *note] { outbox_.Remove(name); };
 }
 
 void TraceSender::StartLocked() {
@@ -148,6 +178,7 @@ void TraceSender::Run() {
   while (AwaitWork()) {
     WriteKept();
     if (sweep_due_.HasPassed()) SweepFiles();
+    FinishRecordings();
     const bool is_waiting = SendAll();
     const absl::MutexLock lock(&mu_);
     is_waiting_ = is_waiting;
@@ -204,6 +235,46 @@ void TraceSender::SweepFiles() {
   }
 }
 
+void TraceSender::FinishRecordings() {
+  for (const std::string& note : sent_outbox_.Recordings()) {
+    if (IsStopping()) return;
+    if (left_recordings_.contains(note)) continue;
+    const absl::StatusOr<TraceJob> job = sent_outbox_.Read(note);
+    if (job.ok()) {
+      FinishRecording(note, *job);
+    } else if (absl::IsInvalidArgument(job.status())) {
+      log::Warning("trace_note_unusable",
+                   {{"note", note}, {"why", std::string(job.status().message())}});
+      sent_outbox_.Remove(note);
+    }
+  }
+}
+
+void TraceSender::FinishRecording(const std::string& note, const TraceJob& job) {
+  if (!options_.sends_named_files) {
+    left_recordings_.insert(note);
+    return TellLeft(job.path);
+  }
+  const absl::StatusOr<TraceJob> finished =
+      FinishLeftRecording(job, sent_outbox_, [this] { return !IsStopping(); });
+  absl::Status status = finished.status();
+  if (status.ok() && job.writer.tracing.uploads) status = sent_outbox_.Leave(*finished);
+  // An agent writes it, this one as a rule; or this one ends.
+  if (absl::IsUnavailable(status) || absl::IsCancelled(status)) return;
+  if (finished.ok()) {
+    log::Info("trace_finished", {{"was", job.path},
+                                 {"path", finished->path},
+                                 {"why", "an agent that ended or was killed left it"}});
+  }
+  if (!status.ok() && !absl::IsNotFound(status)) {
+    log::Warning("trace_not_finished",
+                 {{"path", job.path}, {"note", note}, {"why", std::string(status.message())}});
+  }
+  const bool is_over = finished.ok() || absl::IsNotFound(status) || absl::IsInvalidArgument(status);
+  if (is_over) return sent_outbox_.Remove(note);
+  left_recordings_.insert(note);
+}
+
 bool TraceSender::SendAll() {
   has_captures_ = false;
   const std::vector<std::string> names = NamesInTurn();
@@ -246,13 +317,7 @@ bool TraceSender::SendAll() {
 
 bool TraceSender::IsSent(Sending& sending) const {
   if (options_.sends_named_files || sent_outbox_.Holds(sending.job.path)) return true;
-  if (!std::exchange(sending.is_told, true)) {
-    log::Warning("trace_left",
-                 {{"path", sending.job.path},
-                  {"why",
-                   "it lies outside of the spool directory; --named-files sends what the "
-                   "notes there name, which are to be your own"}});
-  }
+  if (!std::exchange(sending.is_told, true)) TellLeft(sending.job.path);
   return false;
 }
 
@@ -277,30 +342,51 @@ TraceSender::Outcome TraceSender::Send(const std::string& name, Sending& sending
     if (sending.job.removes_file && HasOwnFolder(sending.job.path)) RemoveFile(sending.job.path);
     return Outcome::kOver;
   }
-  const auto prepared_count =
-      std::count_if(sendings_.begin(), sendings_.end(),
-                    [](const auto& each) { return each.second.prepared.has_value(); });
-  if (prepared_count > kPreparedMax) sending.prepared.reset();
+  BoundPrepared(sending);
   sending.due = SteadyTime::Now() + sending.backoff.NextDelay();
   return Outcome::kLater;
 }
 
+absl::Status TraceSender::Prepare(Sending& sending) const {
+  const TraceJob& job = sending.job;
+  const std::string state = StateOf(job.path);
+  if (sending.prepared && sending.prepared_of == state) return absl::OkStatus();
+  sending.prepared.reset();
+  sending.prepared_of = state;
+  STEPWELL_RETURN_IF_ERROR(sent_outbox_.CheckFile(job.path));
+  absl::StatusOr<traces::PreparedTrace> prepared =
+      traces::PrepareTrace(job.path, {.rank = job.writer.rank,
+                                      .machine = CleanText(options_.machine, kMachineBytesMax),
+                                      .looks_inside = false,
+                                      .packed_of_max = options_.packed_of_max});
+  // It was there just now.
+  if (absl::IsNotFound(prepared.status())) {
+    return absl::FailedPreconditionError(prepared.status().message());
+  }
+  if (!prepared.ok()) return prepared.status();
+  sending.prepared = *std::move(prepared);
+  v1::TraceHeader& header = sending.prepared->header;
+  header.set_writer(job.writer.writer.ToBytes());
+  if (job.epoch >= 0) header.set_epoch(job.epoch);
+  if (job.first_batch >= 0) header.set_first_batch(job.first_batch);
+  if (job.last_batch >= 0) header.set_last_batch(job.last_batch);
+  return absl::OkStatus();
+}
+
+void TraceSender::BoundPrepared(Sending& sending) {
+  std::int64_t bytes = 0;
+  std::ptrdiff_t count = 0;
+  for (const auto& [name, each] : sendings_) {
+    if (!each.prepared) continue;
+    ++count;
+    bytes += each.prepared->header.byte_count();
+  }
+  if (count > kPreparedMax || bytes > options_.prepared_bytes_max) sending.prepared.reset();
+}
+
 absl::StatusOr<v1::UploadTraceResponse> TraceSender::Upload(const std::string& server,
                                                             Sending& sending) {
-  const TraceJob& job = sending.job;
-  if (!sending.prepared) {
-    STEPWELL_RETURN_IF_ERROR(sent_outbox_.CheckFile(job.path));
-    STEPWELL_ASSIGN_OR_RETURN(
-        sending.prepared,
-        traces::PrepareTrace(job.path, {.rank = job.writer.rank,
-                                        .machine = CleanText(options_.machine, kMachineBytesMax),
-                                        .looks_inside = false}));
-    v1::TraceHeader& header = sending.prepared->header;
-    header.set_writer(job.writer.writer.ToBytes());
-    if (job.epoch >= 0) header.set_epoch(job.epoch);
-    if (job.first_batch >= 0) header.set_first_batch(job.first_batch);
-    if (job.last_batch >= 0) header.set_last_batch(job.last_batch);
-  }
+  STEPWELL_RETURN_IF_ERROR(Prepare(sending));
   const auto call = [&](const v1::TraceUpload& upload, const auto& next) {
     return calls_->UploadTo(server, upload, [&](v1::TracePart& part) {
       // In memory it would wait behind all of this file.
@@ -312,7 +398,7 @@ absl::StatusOr<v1::UploadTraceResponse> TraceSender::Upload(const std::string& s
   };
   // Whoever says to come again is come to when this job's turn comes.
   traces::SendPatience none;
-  return traces::SendTrace(call, RefOf(job.writer), *sending.prepared, none);
+  return traces::SendTrace(call, RefOf(sending.job.writer), *sending.prepared, none);
 }
 
 TraceSender::Outcome TraceSender::Judge(const absl::Status& failed, Sending& sending) {

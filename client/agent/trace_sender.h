@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,6 +47,10 @@ class TraceSender {
     // Also files that lie elsewhere than beside the notes. Whose notes are not known to be one's own leaves those alone: a note
     // names whatever its writer wants read, and removed.
     bool sends_named_files = true;
+    // JSON of more bytes is not packed: it would have to become a sixteenth to be below a master's cap, as that is at first.
+    std::int64_t packed_of_max = std::int64_t{16} * (256 << 20);
+    // What those that wait for another try hold meanwhile, in TMPDIR or as open files.
+    std::int64_t prepared_bytes_max = std::int64_t{2} * (256 << 20);
   };
   static constexpr std::size_t kKeptMax = 32;
   // Where the traces of a writer that asked for this server go: HOST:PORT, or "offline". Called on the sender's thread.
@@ -57,6 +62,9 @@ class TraceSender {
   ~TraceSender() { Stop(); }
 
   [[nodiscard]] absl::Status Leave(const TraceJob& job) { return outbox_.Leave(job); }
+  // A file is begun that is finished by another agent, should this one be killed. The loop calls what it gives once it has its
+  // name; this outlives that.
+  std::function<void()> NoteRecording(const TraceJob& job);
   // The thread makes its bytes and writes them beside the notes, then leaves one: before the next part of what it is sending, and
   // it is sent before what is not begun yet. Of an agent that is killed before, it is lost; where that cannot be done, trace.fail
   // says so. At most kKeptMax wait; their memory is CaptureRoom's.
@@ -79,6 +87,7 @@ class TraceSender {
     SteadyTime first_tried = {};
     SteadyTime due = {};
     bool is_told = false;
+    std::string prepared_of = {};  // the file as it was then
   };
   enum class Outcome { kOver, kLater };
 
@@ -90,6 +99,9 @@ class TraceSender {
   void WriteKept() ABSL_LOCKS_EXCLUDED(mu_);
   // What an agent that was killed wrote and left no note of.
   void SweepFiles();
+  // Likewise, what it recorded: it gets its name, and goes the way of what is whole.
+  void FinishRecordings();
+  void FinishRecording(const std::string& note, const TraceJob& job);
   // All notes once; whether some wait for another try.
   bool SendAll();
   // Captures first: somebody waits for them.
@@ -97,6 +109,10 @@ class TraceSender {
   // Where it is not, that is told once.
   bool IsSent(Sending& sending) const;
   Outcome Send(const std::string& name, Sending& sending);
+  // Once for each state of its file.
+  [[nodiscard]] absl::Status Prepare(Sending& sending) const;
+  // Those that wait hold no more than they may, this one last.
+  void BoundPrepared(Sending& sending);
   absl::StatusOr<v1::UploadTraceResponse> Upload(const std::string& server, Sending& sending);
   Outcome Judge(const absl::Status& failed, Sending& sending);
 
@@ -106,6 +122,7 @@ class TraceSender {
   TraceOutbox outbox_;                       // the loop's
   const TraceOutbox sent_outbox_;            // the thread's
   std::map<std::string, Sending> sendings_;  // the thread's, by note
+  std::set<std::string> left_recordings_;    // the thread's: notes that are the next agent's
   SteadyTime sweep_due_;                     // the thread's
   bool has_captures_ = false;  // the thread's: one was written since all notes were listed
   std::atomic<std::uint64_t> progress_{0};

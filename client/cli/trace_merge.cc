@@ -160,6 +160,8 @@ absl::Status Scan(Wanted& wanted, std::ostream& err) {
     const auto scanned = ScanTrace(traces::SourceOfFile(input.label));
     if (!scanned.ok()) return traces::Named(scanned.status(), input.label);
     input.origin = scanned->origin;
+    // What is said of a file counts by its name alone.
+    if (!input.machine.empty()) input.origin.boot_id.clear();
     wanted.clocks.push_back(scanned->form.clock);
     if (scanned->form.is_cut)
       err << "stepwell: " << Printable(input.label) << " ends too early; what it has is taken\n";

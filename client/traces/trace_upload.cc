@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/random/random.h"
@@ -173,6 +175,12 @@ absl::StatusOr<PreparedTrace> PrepareTrace(const std::string& path, const TraceC
   NameTrace(path, choice, prepared.header);
   Gathering gathering;
   if (is_packed_now) {
+    std::error_code failed;
+    const std::uintmax_t bytes = std::filesystem::file_size(path, failed);
+    if (!failed && std::cmp_greater(bytes, choice.packed_of_max)) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(path, " has ", bytes, " bytes; packed are up to ", choice.packed_of_max));
+    }
     prepared.file.reset(std::tmpfile());
     if (prepared.file == nullptr) {
       return absl::InternalError(

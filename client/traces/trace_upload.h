@@ -5,6 +5,7 @@
 //   STEPWELL_ASSIGN_OR_RETURN(auto stored, SendTrace(master, trial, prepared, absl::Minutes(1)));
 #pragma once
 
+#include <cstdint>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -37,13 +38,16 @@ struct TraceChoice {
   std::string machine = {};
   // False: JSON that is packed already goes as it is, and nothing that it holds is told.
   bool looks_inside = true;
+  // JSON of more bytes is not packed, and nothing of it read.
+  std::int64_t packed_of_max = INT64_MAX;
 };
 
 // By its name and its first bytes; unspecified: neither tells.
 v1::TraceFormat FormatOfTrace(const std::string& path, std::string_view begin);
 
 // Reads it once. JSON is looked through, unless the choice says otherwise, and packed where it is not; its packed form lies in a file without a
-// name. kNotFound: it cannot be read; kInvalidArgument: it is empty, no trace, or of no known format.
+// name. kNotFound: it cannot be read; kInvalidArgument: it is empty, no trace, or of no known format;
+// kResourceExhausted: it is larger than what is packed.
 [[nodiscard]] absl::StatusOr<PreparedTrace> PrepareTrace(const std::string& path,
                                                          const TraceChoice& choice);
 

@@ -41,8 +41,9 @@ class RankTraceTest : public ::testing::Test {
     identity.opened_time_us = kBase / 1000;
     identity.tracing = {
         .directory = directory_, .kept_max = kept_max, .uploads = true, .cycle_steps = cycle_steps};
-    return RankTrace(
-        identity, "node-a", [this](const TraceJob& job) { left_.push_back(job); }, file_bytes_max);
+    return RankTrace(identity, {.machine = "node-a"},
+                     {.leave = [this](const TraceJob& job) { left_.push_back(job); }},
+                     file_bytes_max);
   }
   static std::int64_t Begin(std::int32_t batch) { return kBase + 100 * batch; }
   static void Step(RankTrace& trace, std::int32_t batch) {

@@ -1,23 +1,10 @@
-#include "client/agent/trace_sender.h"
+#include "tests/unit/agent/trace_sender_stand.h"
 
-#include <fcntl.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
-#include "base/steady_time.h"
-#include "client/agent/server_address.h"
 
 namespace stepwell::agent {
 namespace {
@@ -26,99 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr char kWriter[] = "6ba7b810-9dad-41d1-80b4-00c04fd430c8";
-
-// A master that answers as it is told, and keeps what it is given.
-struct FakeMaster {
-  absl::Mutex mu;
-  std::vector<absl::Status> answers ABSL_GUARDED_BY(mu);  // of the next calls; then it takes all
-  std::vector<std::string> calls ABSL_GUARDED_BY(mu);
-  std::map<std::string, std::string> kept ABSL_GUARDED_BY(mu);  // by name
-  v1::TraceUpload last ABSL_GUARDED_BY(mu);
-  std::vector<std::string> order ABSL_GUARDED_BY(mu);  // names, as their uploads began
-  std::function<void()> on_part;                       // after each; set before the sender is made
-};
-
-class FakeCalls : public TraceCalls {
- public:
-  explicit FakeCalls(FakeMaster& master) : master_(master) {}
-  absl::StatusOr<v1::UploadTraceResponse> UploadTo(
-      const std::string& server, const v1::TraceUpload& upload,
-      const std::function<bool(v1::TracePart&)>& next) override {
-    const absl::MutexLock lock(&master_.mu);
-    master_.calls.push_back(server);
-    if (!master_.answers.empty()) {
-      const absl::Status answer = master_.answers.front();
-      master_.answers.erase(master_.answers.begin());
-      if (!answer.ok()) return answer;
-    }
-    master_.last = upload;
-    master_.order.push_back(upload.header().name());
-    std::string& kept = master_.kept[upload.header().name()];
-    v1::TracePart part;
-    while (next(part)) {
-      kept += part.data();
-      if (master_.on_part) master_.on_part();
-    }
-    v1::UploadTraceResponse response;
-    response.set_trace_no(1);
-    response.set_received_bytes(static_cast<std::int64_t>(kept.size()));
-    response.set_complete(response.received_bytes() == upload.header().byte_count());
-    return response;
-  }
-  void Cancel() override {}
-
- private:
-  FakeMaster& master_;
-};
-
-class TraceSenderTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/stepwell-trace-sender-test-XXXXXX";
-    ASSERT_NE(mkdtemp(pattern), nullptr);
-    path_ = pattern;
-    auto directory = OpenAt(AT_FDCWD, path_, O_RDONLY | O_DIRECTORY);
-    ASSERT_TRUE(directory.ok()) << directory.status();
-    directory_ = *std::move(directory);
-  }
-  void TearDown() override { std::filesystem::remove_all(path_); }
-
-  std::unique_ptr<TraceSender> Make(absl::Duration unknown_max = absl::Minutes(10)) {
-    return std::make_unique<TraceSender>(
-        directory_.get(),
-        TraceSender::Options{.machine = "node-a",
-                             .retry = {absl::Milliseconds(1), absl::Milliseconds(5)},
-                             .unknown_max = unknown_max},
-        [](const std::string& server) { return server.empty() ? "default:1" : server; },
-        std::make_unique<FakeCalls>(master_));
-  }
-  TraceJob Job(const std::string& name, const std::string& text, const std::string& server = "") {
-    TraceJob job;
-    job.writer.writer = *Uuid::FromText(kWriter);
-    job.writer.server = server;
-    job.writer.project = "default";
-    job.writer.trial = "run";
-    job.writer.rank = 3;
-    job.path = absl::StrCat(path_, "/", name);
-    std::ofstream(job.path, std::ios::binary) << text;
-    return job;
-  }
-  static bool BecomesDone(TraceSender& sender) {
-    const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(30);
-    do {
-      sender.Tend();
-      if (sender.is_done()) return true;
-      absl::SleepFor(absl::Milliseconds(2));
-    } while (!deadline.HasPassed());
-    return false;
-  }
-  std::vector<std::string> Notes() const { return TraceOutbox(directory_.get()).Names(); }
-
-  std::string path_;
-  FileDescriptor directory_;
-  FakeMaster master_;
-};
+using TraceSenderTest = TraceSenderStand;
 
 TEST_F(TraceSenderTest, ANoteIsAFileAtTheMasterWithItsRankMachineAndBatches) {
   TraceJob job = Job("ep2-ba8-rank3.pftrace", "some bytes");
@@ -225,6 +120,67 @@ TEST_F(TraceSenderTest, WhatNobodyWillTakeIsGivenUpAndTheNextOneSent) {
   std::ofstream(path_ + "/traces/no-note.json") << "{\"path\": \"relative\"}";
   ASSERT_TRUE(BecomesDone(*sender));
   EXPECT_THAT(Notes(), IsEmpty());
+}
+
+TEST_F(TraceSenderTest, WhatChangesWhileItIsSentIsDigestedAnew) {
+  const TraceJob job = Job("rank3.pftrace", "bytes");
+  {
+    const absl::MutexLock lock(&master_.mu);
+    master_.answers = {absl::FailedPreconditionError("no writer of it yet")};
+  }
+  master_.on_call = [&] { std::ofstream(job.path, std::ios::binary) << "other bytes"; };
+  const auto sender = Make();
+  ASSERT_TRUE(sender->Leave(job).ok());
+  ASSERT_TRUE(BecomesDone(*sender));
+  const absl::MutexLock lock(&master_.mu);
+  EXPECT_EQ(master_.kept["rank3.pftrace"], "other bytes");
+  EXPECT_EQ(master_.last.header().byte_count(), 11);
+}
+
+// A path that cannot be followed for now; a file that is gone is given up at once.
+TEST_F(TraceSenderTest, WhatCannotBeReadForAMomentIsTriedAgain) {
+  const std::string folder = path_ + "/loop";
+  std::filesystem::create_symlink(folder, folder);
+  const TraceJob job = Job("loop/rank3.pftrace", "");
+  TraceJob gone = job;
+  gone.path = path_ + "/gone/rank3.pftrace";
+  const auto sender = Make();
+  ASSERT_TRUE(sender->Leave(job).ok());
+  ASSERT_TRUE(sender->Leave(gone).ok());
+  const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(30);
+  while (Notes().size() > 1 && !deadline.HasPassed()) {
+    sender->Tend();
+    absl::SleepFor(absl::Milliseconds(2));
+  }
+  EXPECT_THAT(Notes(), SizeIs(1));
+  EXPECT_FALSE(sender->is_done());
+  // At once: it is never gone.
+  std::filesystem::create_directory(path_ + "/whole");
+  std::ofstream(path_ + "/whole/rank3.pftrace", std::ios::binary) << "bytes";
+  std::filesystem::create_directory_symlink("whole", path_ + "/link");
+  std::filesystem::rename(path_ + "/link", folder);
+  ASSERT_TRUE(BecomesDone(*sender));
+  EXPECT_THAT(Notes(), IsEmpty());
+  const absl::MutexLock lock(&master_.mu);
+  EXPECT_EQ(master_.kept["rank3.pftrace"], "bytes");
+}
+
+TEST_F(TraceSenderTest, WhatIsTooLargeToBePackedIsNotTried) {
+  packed_of_max_ = 20;
+  const auto sender = Make();
+  const std::string json = R"({"traceEvents":[{"ph":"X","ts":1,"dur":1,"name":"a"}]})";
+  ASSERT_TRUE(sender->Leave(Job("rank3.pt.trace.json", json)).ok());
+  ASSERT_TRUE(BecomesDone(*sender));
+  EXPECT_THAT(Notes(), IsEmpty());
+  {
+    const absl::MutexLock lock(&master_.mu);
+    EXPECT_THAT(master_.calls, IsEmpty());
+  }
+  // What is sent as it is takes no room.
+  ASSERT_TRUE(sender->Leave(Job("rank3.pftrace", std::string(100, 'x'))).ok());
+  ASSERT_TRUE(BecomesDone(*sender));
+  const absl::MutexLock lock(&master_.mu);
+  EXPECT_EQ(master_.kept.count("rank3.pftrace"), 1U);
 }
 
 // A link leads wherever its maker has no right to; a FIFO would keep the thread for ever.
@@ -374,7 +330,7 @@ TEST_F(TraceSenderTest, OfACopiedSpoolNothingIsSweptWhoseFileIsYetToCome) {
 
 TEST(TraceJobTest, IsReadAsItWasWrittenAndNothingElseIs) {
   TraceJob job;
-  job.writer.writer = *Uuid::FromText(kWriter);
+  job.writer.writer = *Uuid::FromText(kSendersWriter);
   job.writer.trial = "run \"a\"";
   job.writer.rank = 2;
   job.path = "/data/\"x\".pftrace";

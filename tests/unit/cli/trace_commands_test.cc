@@ -145,6 +145,39 @@ TEST_F(TraceCommandsTest, AnArchiveHasTheFilesAsTheyAreAndTheirPlaces) {
   EXPECT_THAT(stored.err, HasSubstr("an archive is made of FILEs"));
 }
 
+// An image calls all its machines the same: processes of two kernels are none of one machine, also where somebody says a name.
+TEST_F(TraceCommandsTest, MachinesOfOneNameAreToldApartByTheirKernels) {
+  const auto recorded = [&](const char* name, const std::string& boot_id, double ahead_us) {
+    return File(
+        name,
+        absl::StrCat(R"([{"ph":"X","name":"step","ts":1000,"dur":5,"pid":1,"tid":1},)",
+                     R"({"ph":"M","name":"machine","args":{"name":"localhost","boot_id":")",
+                     boot_id, R"("}},{"ph":"M","name":"master_clock","args":{"at_ns":1000000,)",
+                     R"("ahead_ns":)", ahead_us * 1000, R"(,"error_ns":100,"trial":"p/t"}}])"));
+  };
+  const std::string zero = recorded("rank0.json", "boot-a", 0);
+  const std::string one = recorded("rank1.json", "boot-b", -500);
+  const std::string out = folder_ / "all.json";
+  Outcome outcome = RunWords({"trace", "merge", zero, one, "--output", out});
+  EXPECT_EQ(outcome.exit, kExitOk) << outcome.err;
+  const auto inputs = [&] { return json::parse(Text(out)).at("metadata").at("inputs"); };
+  EXPECT_EQ(inputs()[1].at("shift_us"), -500) << inputs().dump();
+  for (const std::string& said : {one + "=localhost", zero + "=node-7"}) {
+    // Of one file alone: the other's kernel is known by its name.
+    outcome = RunWords({"trace", "merge", zero, one, "--output", out, "--machine", said});
+    EXPECT_EQ(outcome.exit, kExitOk) << outcome.err;
+    const bool is_one = said == one + "=localhost";
+    EXPECT_EQ(inputs()[1].at("shift_us"), is_one ? 0 : -500) << inputs().dump();
+  }
+  const std::string archive = folder_ / "kernels.tar";
+  outcome = RunWords({"trace", "merge", zero, one, "--output", archive});
+  EXPECT_EQ(outcome.exit, kExitOk) << outcome.err;
+  const std::string bytes = Text(archive);
+  for (const char* name : {"\"localhost boot-a\"", "\"localhost boot-b\""}) {
+    EXPECT_NE(bytes.find(name), std::string::npos) << name;
+  }
+}
+
 TEST_F(TraceCommandsTest, ACutPackedFileGivesWhatItHas) {
   std::string whole = "[";
   for (int i = 0; i < 20'000; ++i) {

@@ -87,6 +87,13 @@ TEST(TraceOrigin, ItsMachineIsWhereItsAgentSaysAndCut) {
   EXPECT_EQ(OriginOf({said("\"node-a\"")}).machine, "node-a");
   EXPECT_EQ(OriginOf({said("7")}).machine, "");
   EXPECT_LT(OriginOf({said("\"" + std::string(100'000, 'x') + "\"")}).machine.size(), 2000u);
+  const TraceOrigin origin = OriginOf({said(R"("node-a","boot_id":"6ba7b810","writer":"x")")});
+  EXPECT_EQ(origin.machine, "node-a");
+  EXPECT_EQ(origin.boot_id, "6ba7b810");
+  EXPECT_EQ(OriginOf({said(R"("node-a","boot_id":7)")}).boot_id, "");
+  EXPECT_LT(
+      OriginOf({said(R"("a","boot_id":")" + std::string(100'000, 'x') + "\"")}).boot_id.size(),
+      2000u);
 }
 
 }  // namespace

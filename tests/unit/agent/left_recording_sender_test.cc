@@ -1,0 +1,94 @@
+// What an agent that was killed recorded, with the next one's sender.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "client/agent/rank_trace.h"
+#include "tests/unit/agent/trace_sender_stand.h"
+
+namespace stepwell::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class LeftRecordingSenderTest : public TraceSenderStand {
+ protected:
+  // Of batches 0 to 2, and nobody ends it.
+  std::unique_ptr<RankTrace> Record(TraceSender& sender, const std::string& server = "") {
+    WriterIdentity writer = Job("none", "", server).writer;
+    writer.opened_time_us = 1'700'000'000'000'000;
+    writer.tracing = {.directory = path_ + "/recorded", .uploads = true};
+    auto trace = std::make_unique<RankTrace>(
+        writer, SpanTrace::Source{.machine = "node-a"},
+        RankTrace::Notes{
+            .begin = [&sender](const TraceJob& job) { return sender.NoteRecording(job); },
+            .leave = [&sender](const TraceJob& job) { EXPECT_TRUE(sender.Leave(job).ok()); }});
+    trace->EnterThread({.worker = -1, .index = 0, .id = 41});
+    for (int batch = 0; batch < 3; ++batch) {
+      const std::int64_t begin_ns = writer.opened_time_us * 1000 + 100 * batch;
+      trace->AddStep(begin_ns, begin_ns + 100, batch);
+      trace->Flush();
+    }
+    return trace;
+  }
+  std::vector<std::string> Recorded() const {
+    std::vector<std::string> names;
+    for (const auto& each : std::filesystem::directory_iterator(path_ + "/recorded")) {
+      names.push_back(each.path().filename());
+    }
+    return names;
+  }
+  std::vector<std::string> RecordingNotes() const {
+    return TraceOutbox(directory_.get()).Recordings();
+  }
+};
+
+TEST_F(LeftRecordingSenderTest, WhatAnAgentThatWasKilledRecordedGetsItsNameAndIsSent) {
+  auto sender = Make();
+  auto trace = Record(*sender);
+  ASSERT_TRUE(BecomesDone(*sender));
+  EXPECT_THAT(Recorded(), ElementsAre("recording-rank3-0.pftrace")) << "it grows";
+  EXPECT_THAT(RecordingNotes(), SizeIs(1));
+  trace.reset();  // as it is
+  sender = Make();
+  ASSERT_TRUE(BecomesDone(*sender));
+  EXPECT_THAT(Recorded(), ElementsAre("ep0-ba3-rank3.pftrace"));
+  EXPECT_THAT(RecordingNotes(), IsEmpty());
+  EXPECT_THAT(Notes(), IsEmpty());
+  const absl::MutexLock lock(&master_.mu);
+  EXPECT_FALSE(master_.kept["ep0-ba3-rank3.pftrace"].empty());
+  EXPECT_EQ(master_.last.header().first_batch(), 0);
+  EXPECT_EQ(master_.last.header().last_batch(), 2);
+}
+
+TEST_F(LeftRecordingSenderTest, ARecordingThatEndsLeavesNoNoteOfItself) {
+  const auto sender = Make();
+  const auto trace = Record(*sender);
+  trace->Finish();
+  ASSERT_TRUE(BecomesDone(*sender));
+  EXPECT_THAT(Recorded(), ElementsAre("ep0-ba3-rank3.pftrace"));
+  EXPECT_THAT(RecordingNotes(), IsEmpty());
+  const absl::MutexLock lock(&master_.mu);
+  EXPECT_THAT(master_.order, ElementsAre("ep0-ba3-rank3.pftrace")) << "once";
+}
+
+// What was recorded offline gets its name, and waits for who may send it; whose notes are not one's own names nothing.
+TEST_F(LeftRecordingSenderTest, ARecordingOfAnothersSpoolStaysAsItIsUntilItIsSaidToBeOnesOwn) {
+  auto sender = Make();
+  Record(*sender, kOffline).reset();
+  sender = Make(absl::Minutes(10), /*sends_named_files=*/false);
+  ASSERT_TRUE(BecomesDone(*sender));
+  EXPECT_THAT(Recorded(), ElementsAre("recording-rank3-0.pftrace"));
+  EXPECT_THAT(RecordingNotes(), SizeIs(1));
+  sender = Make();
+  ASSERT_TRUE(BecomesDone(*sender));
+  EXPECT_THAT(Recorded(), ElementsAre("ep0-ba3-rank3.pftrace"));
+  EXPECT_THAT(RecordingNotes(), IsEmpty());
+  EXPECT_THAT(Notes(), SizeIs(1)) << "for an upload";
+}
+
+}  // namespace
+}  // namespace stepwell::agent
