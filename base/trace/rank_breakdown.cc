@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 
 namespace stepwell {
 namespace {
@@ -39,7 +38,10 @@ void AddTo(RankTimes& sum, const RankTimes& times) {
 }  // namespace
 
 void RankBreakdown::Add(std::size_t rank_no, StepReport report) {
-  STEPWELL_CHECK(rank_no < rows_.size());
+  if (rank_no >= rows_.size()) {
+    rows_.resize(rank_no + 1);
+    trace_counts_.resize(rank_no + 1);
+  }
   const std::string nameless = absl::StrCat("\n", trace_counts_[rank_no]++);
   std::vector<RankStep>& steps = rows_[rank_no].steps;
   const std::size_t first = steps.size();

@@ -7,7 +7,7 @@
 // ranks that have it in a step have it in different numbers, nobody knows which is which: those are left out, as are
 // collectives of one rank alone.
 //
-//   RankBreakdown breakdown(2);
+//   RankBreakdown breakdown;
 //   breakdown.Add(0, step_breakdown.Finish());  // each trace
 //   const RankReport report = breakdown.Finish();
 //
@@ -64,9 +64,7 @@ class RankBreakdown {
   // Of all ranks; those beyond are left out.
   static constexpr std::size_t kCallsMax = 4'000'000;
 
-  explicit RankBreakdown(std::size_t rank_count) : rows_(rank_count), trace_counts_(rank_count) {}
-
-  // REQUIRES: rank_no < rank_count.
+  // One trace of a rank; its numbers count from 0 without a hole.
   void Add(std::size_t rank_no, StepReport report);
   // Once.
   RankReport Finish();

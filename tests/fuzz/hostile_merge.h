@@ -80,7 +80,7 @@ inline void CheckSteps(const StepReport& report, std::size_t event_count) {
 
 // Two ranks that did the same waited for nobody.
 inline void CheckRanks(const StepReport& report) {
-  RankBreakdown ranks(2);
+  RankBreakdown ranks;
   ranks.Add(0, report);
   ranks.Add(1, report);
   const RankReport both = ranks.Finish();

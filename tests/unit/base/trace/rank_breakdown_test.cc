@@ -41,7 +41,7 @@ class Seen {
 };
 
 RankReport Of(Seen& zero, Seen& one) {
-  RankBreakdown breakdown(2);
+  RankBreakdown breakdown;
   breakdown.Add(0, zero.Finish());
   breakdown.Add(1, one.Finish());
   return breakdown.Finish();
@@ -187,7 +187,7 @@ TEST(RankBreakdownTest, GroupsOfProcessesAndTracesOfOneRankAreKeptApart) {
              absl::StrCat("\"Process Group Name\":\"", group, "\""));
     return seen.Finish();
   };
-  RankBreakdown breakdown(4);
+  RankBreakdown breakdown;
   // Of two traces each, the second without steps' names, too.
   for (const int times : {1, 10}) {
     breakdown.Add(0, see("left", 40 * times));
@@ -225,7 +225,7 @@ TEST(RankBreakdownTest, AKernelIsOfTheStepThatLaunchedIt) {
 TEST(RankBreakdownTest, ARankAloneWaitsForNobody) {
   Seen seen;
   seen.Op("gloo:all_reduce", 0, 40);
-  RankBreakdown breakdown(1);
+  RankBreakdown breakdown;
   breakdown.Add(0, seen.Finish());
   const RankReport report = breakdown.Finish();
   EXPECT_THAT(Waits(report.ranks[0]), ElementsAre(0, 0));
