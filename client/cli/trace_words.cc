@@ -101,7 +101,7 @@ absl::StatusOr<v1::TraceFormat> ParseMergeFormat(const std::string& text,
   if (text == "json") return v1::TRACE_FORMAT_CHROME_JSON;
   if (text == "perfetto") return v1::TRACE_FORMAT_PERFETTO;
   return absl::InvalidArgumentError(
-      absl::StrCat("--format is '", text, "'; allowed: json, perfetto, archive (of FILEs)"));
+      absl::StrCat("--format is '", text, "'; allowed: json, perfetto, archive"));
 }
 
 std::string TraceFormatText(v1::TraceFormat format) {
