@@ -1,95 +1,26 @@
 #include "base/trace/step_breakdown.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/trace/bounded_text.h"
-#include "base/trace/exact_time.h"
 
 namespace stepwell {
 namespace {
 
-// 73 years either way: sums and differences of such times fit into 64 bits.
-constexpr std::int64_t kTimeMaxNs = std::int64_t{1} << 61;
-
-enum class Kind { kNone, kDevice, kRuntime, kOperator };
-
-struct Category {
-  std::string_view name;  // as it stands in the file, in quotes
-  Kind kind;
-  StepClass step_class;
-};
-// Kineto's names, and those of before 2022.
-constexpr Category kCategories[] = {
-    {"\"kernel\"", Kind::kDevice, StepClass::kKernel},
-    {"\"Kernel\"", Kind::kDevice, StepClass::kKernel},
-    {"\"gpu_memcpy\"", Kind::kDevice, StepClass::kMemcpy},
-    {"\"Memcpy\"", Kind::kDevice, StepClass::kMemcpy},
-    {"\"gpu_memset\"", Kind::kDevice, StepClass::kMemset},
-    {"\"Memset\"", Kind::kDevice, StepClass::kMemset},
-    {"\"cuda_runtime\"", Kind::kRuntime, StepClass::kRuntime},
-    {"\"cuda_driver\"", Kind::kRuntime, StepClass::kRuntime},
-    {"\"Runtime\"", Kind::kRuntime, StepClass::kRuntime},
-    {"\"cpu_op\"", Kind::kOperator, StepClass::kProcessor},
-    {"\"user_annotation\"", Kind::kOperator, StepClass::kProcessor},
-    {"\"Operator\"", Kind::kOperator, StepClass::kProcessor},
-};
-
-const Category* CategoryOf(std::string_view name) {
-  for (const Category& each : kCategories) {
-    if (each.name == name) return &each;
-  }
-  return nullptr;
-}
-
-bool IsStep(std::string_view name) { return name.starts_with("\"ProfilerStep#"); }
-bool IsLoader(std::string_view name) {
-  return name.starts_with("\"enumerate(DataLoader)#") || name.starts_with("\"enumerate(DataPipe)#");
-}
-bool IsCommunication(std::string_view name) {
-  return name.starts_with("\"nccl:") || name.starts_with("\"gloo:");
-}
-bool IsCommunicationKernel(std::string_view name) { return name.starts_with("\"nccl"); }
-
-std::int64_t IdOf(const TraceEvent& event, std::string_view name) {
-  return event.args.empty() ? 0 : WholeNumber(MemberOfJson(event.args, name)).value_or(0);
-}
-
-std::optional<Interval> TimesOf(const TraceEvent& event) {
-  const std::optional<std::int64_t> begin = NsOfMicros(event.time);
-  const std::optional<std::int64_t> length = NsOfMicros(event.duration);
-  Interval at;
-  if (!begin.has_value() || !length.has_value() || *length < 0) return std::nullopt;
-  at.begin = *begin;
-  if (*begin > kTimeMaxNs || *begin < -kTimeMaxNs || *length > kTimeMaxNs) return std::nullopt;
-  at.end = *begin + *length;
-  return at;
+// In order, without overlap: the one that `at` is in.
+std::optional<std::int64_t> StepAt(const std::vector<Interval>& steps, std::int64_t at) {
+  const auto behind =
+      std::upper_bound(steps.begin(), steps.end(), at,
+                       [](std::int64_t time, const Interval& step) { return time < step.begin; });
+  if (behind == steps.begin() || at >= std::prev(behind)->end) return std::nullopt;
+  return behind - steps.begin() - 1;
 }
 
 }  // namespace
-
-const char* StepClassName(StepClass step_class) {
-  switch (step_class) {
-    case StepClass::kKernel:
-      return "kernel";
-    case StepClass::kMemcpy:
-      return "memcpy";
-    case StepClass::kMemset:
-      return "memset";
-    case StepClass::kCommunication:
-      return "communication";
-    case StepClass::kRuntime:
-      return "runtime";
-    case StepClass::kDataLoader:
-      return "data loader";
-    case StepClass::kProcessor:
-      return "processor";
-    case StepClass::kOther:
-      return "other";
-  }
-  return "other";
-}
 
 bool StepBreakdown::HasRoom() {
   if (event_count_ >= events_max_) {
@@ -102,15 +33,15 @@ bool StepBreakdown::HasRoom() {
 
 void StepBreakdown::TakeEvent(const TraceEvent& event) {
   if (event.phase != 'X') return;
-  const Category* category = CategoryOf(event.category);
-  const std::optional<Interval> at = category == nullptr ? std::nullopt : TimesOf(event);
+  const ProfileCategory* category = CategoryOf(event);
+  const std::optional<Interval> at = category == nullptr ? std::nullopt : ProfileTimes(event);
   if (!at.has_value() || !HasRoom()) return;
-  if (category->kind == Kind::kDevice) {
+  if (category->kind == ProfileKind::kDevice) {
     TakeDevice(event, *at, category->step_class);
     return;
   }
   // A step says when, not what was done.
-  if (IsStep(event.name)) {
+  if (IsProfilerStep(event.name)) {
     if (steps_.size() < kStepsMax) {
       steps_.push_back({CutText(TextOfJson(event.name).value_or("")), *at});
     } else {
@@ -119,12 +50,12 @@ void StepBreakdown::TakeEvent(const TraceEvent& event) {
     return;
   }
   host_ = {std::min(host_.begin, at->begin), std::max(host_.end, at->end)};
-  if (category->kind == Kind::kRuntime) {
+  if (category->kind == ProfileKind::kRuntime) {
     Of(StepClass::kRuntime).push_back(*at);
-    launches_.push_back({at->begin, at->end, IdOf(event, "correlation")});
+    launches_.push_back({at->begin, at->end, CorrelationOf(event)});
   } else if (IsCommunication(event.name)) {
     Of(StepClass::kCommunication).push_back(*at);
-    if (const std::int64_t id = IdOf(event, "External id"); id != 0) communicating_ops_.insert(id);
+    collectives_.TakeOperator(event, *at, ExternalIdOf(event));
   } else if (IsLoader(event.name)) {
     Of(StepClass::kDataLoader).push_back(*at);
   } else {
@@ -133,9 +64,10 @@ void StepBreakdown::TakeEvent(const TraceEvent& event) {
 }
 
 void StepBreakdown::TakeDevice(const TraceEvent& event, Interval at, StepClass step_class) {
-  Device device = {at, IdOf(event, "correlation"), IdOf(event, "External id"), step_class};
+  Device device = {at, CorrelationOf(event), ExternalIdOf(event), step_class};
   if (step_class == StepClass::kKernel && IsCommunicationKernel(event.name)) {
     device.step_class = StepClass::kCommunication;
+    device.collective_no = collectives_.NameOfKernel(event);
   }
   devices_.push_back(device);
 }
@@ -225,7 +157,43 @@ StepTimes StepBreakdown::Break(const Step& step,
   times.computing_ns = computing.length();
   times.communicating_ns = communicating.length();
   times.overlap_ns = computing.And(communicating).length();
+  const IntervalSet operating =
+      busy[static_cast<std::size_t>(StepClass::kProcessor)].Within(step.host);
+  times.operating_ns = operating.length();
+  times.operating_overlap_ns = operating.And(communicating).length();
   return times;
+}
+
+void StepBreakdown::TellCollectives(const std::vector<Interval>& hosts, StepReport& report) {
+  absl::flat_hash_map<std::int64_t, std::optional<std::int64_t>> launched_ns;
+  for (const Device& each : devices_) {
+    if (each.collective_no != CollectiveCalls::kNoName) launched_ns[each.correlation];
+  }
+  for (const Launch& each : launches_) {
+    const auto found = launched_ns.find(each.correlation);
+    if (each.correlation != 0 && found != launched_ns.end()) found->second = each.begin;
+  }
+  for (const Device& each : devices_) {
+    if (each.step_class != StepClass::kCommunication) continue;
+    const auto found = launched_ns.find(each.correlation);
+    collectives_.TakeKernel(each.external_id, each.collective_no, each.at,
+                            found == launched_ns.end() ? std::nullopt : found->second);
+  }
+  std::vector<Interval> moved;
+  for (const Step& step : steps_) moved.push_back(step.host);
+  report.collectives_left_out = collectives_.left_out_count();
+  for (CollectiveCall& call : collectives_.Finish()) {
+    // What waits for a device still is of the step that began it.
+    const std::optional<std::int64_t> step_no =
+        call.host_ns ? StepAt(hosts, *call.host_ns) : StepAt(moved, call.ranges.front().begin);
+    if (!step_no) {
+      ++report.collectives_left_out;
+    } else if (*step_no < std::ssize(steps_)) {
+      call.step_no = *step_no;
+      report.collectives.push_back(std::move(call));
+    }
+  }
+  report.collective_names = collectives_.TakeNames();
 }
 
 StepReport StepBreakdown::Finish() {
@@ -242,7 +210,7 @@ StepReport StepBreakdown::Finish() {
   }
   std::vector<Interval> all;
   for (Device& each : devices_) {
-    if (each.step_class == StepClass::kKernel && communicating_ops_.contains(each.external_id)) {
+    if (each.step_class == StepClass::kKernel && collectives_.HasOperator(each.external_id)) {
       each.step_class = StepClass::kCommunication;
     }
     Of(each.step_class).push_back(each.at);
@@ -254,9 +222,13 @@ StepReport StepBreakdown::Finish() {
     report.device_span_ns = device.intervals().back().end - device.intervals().front().begin;
   }
   if (steps_.empty()) return report;
+  std::vector<Interval> hosts;
+  for (const Step& step : steps_) hosts.push_back(step.host);
   MoveToDevice(DeviceSides(), report);
+  TellCollectives(hosts, report);
   std::array<IntervalSet, kStepClassCount> busy;
   for (std::size_t i = 0; i < kStepClassCount; ++i) busy[i] = IntervalSet::Of(std::move(busy_[i]));
+  report.has_kernels = busy[static_cast<std::size_t>(StepClass::kKernel)].length() > 0;
   for (const Step& step : steps_) report.steps.push_back(Break(step, busy));
   return report;
 }
@@ -269,6 +241,8 @@ StepTimes SumOf(const StepReport& report) {
     sum.computing_ns += step.computing_ns;
     sum.communicating_ns += step.communicating_ns;
     sum.overlap_ns += step.overlap_ns;
+    sum.operating_ns += step.operating_ns;
+    sum.operating_overlap_ns += step.operating_overlap_ns;
   }
   return sum;
 }

@@ -23,25 +23,13 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "base/trace/collective_calls.h"
 #include "base/trace/interval_set.h"
+#include "base/trace/profile_event.h"
 #include "base/trace/trace_event.h"
 
 namespace stepwell {
-
-enum class StepClass {
-  kKernel,
-  kMemcpy,
-  kMemset,
-  kCommunication,
-  kRuntime,
-  kDataLoader,
-  kProcessor,
-  kOther
-};
-inline constexpr std::size_t kStepClassCount = 8;
-const char* StepClassName(StepClass step_class);
 
 struct StepTimes {
   std::string name;  // "ProfilerStep#7", empty where there are none
@@ -52,6 +40,9 @@ struct StepTimes {
   std::int64_t computing_ns = 0;
   std::int64_t communicating_ns = 0;
   std::int64_t overlap_ns = 0;
+  // The same of the processor's operators, which compute where no kernel does.
+  std::int64_t operating_ns = 0;
+  std::int64_t operating_overlap_ns = 0;
 
   std::int64_t length_ns() const { return end_ns - begin_ns; }
 };
@@ -60,10 +51,15 @@ struct StepReport {
   std::vector<StepTimes> steps;
   std::int64_t steps_left_out = 0;
   bool has_device = false;
+  bool has_kernels = false;  // that compute
   // Of all device events, from the first to the last: busy, and the whole.
   std::int64_t device_busy_ns = 0;
   std::int64_t device_span_ns = 0;
   std::int64_t events_over_bound = 0;  // not counted anywhere
+  // Of these steps, by their begins; those of no step are left out.
+  std::vector<CollectiveCall> collectives;
+  std::vector<CollectiveName> collective_names;
+  std::int64_t collectives_left_out = 0;
 };
 
 // All steps as one, without a name.
@@ -90,6 +86,7 @@ class StepBreakdown {
     std::int64_t correlation = 0;
     std::int64_t external_id = 0;
     StepClass step_class = StepClass::kKernel;
+    std::int32_t collective_no = CollectiveCalls::kNoName;
   };
   struct Launch {
     std::int64_t begin = 0;
@@ -110,6 +107,8 @@ class StepBreakdown {
   bool HasRoom();
   std::vector<DeviceSide> DeviceSides();
   void MoveToDevice(const std::vector<DeviceSide>& sides, StepReport& report);
+  // `hosts`: the steps as the processor saw them.
+  void TellCollectives(const std::vector<Interval>& hosts, StepReport& report);
   StepTimes Break(const Step& step, const std::array<IntervalSet, kStepClassCount>& busy) const;
 
   const std::size_t events_max_;
@@ -117,7 +116,7 @@ class StepBreakdown {
   std::array<std::vector<Interval>, kStepClassCount> busy_;
   std::vector<Device> devices_;
   std::vector<Launch> launches_;
-  absl::flat_hash_set<std::int64_t> communicating_ops_;  // external ids
+  CollectiveCalls collectives_;
   absl::flat_hash_set<std::int64_t> launched_in_steps_;  // correlations
   Interval host_ = {INT64_MAX, INT64_MIN};
   std::size_t event_count_ = 0;

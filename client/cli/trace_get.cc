@@ -6,7 +6,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "base/sha256.h"
 #include "base/status_macros.h"
 #include "client/cli/command.h"
 #include "client/cli/export_output.h"
@@ -14,6 +13,7 @@
 #include "client/cli/options.h"
 #include "client/cli/progress.h"
 #include "client/cli/proto_json.h"
+#include "client/cli/stored_trace.h"
 #include "client/cli/terminal.h"
 #include "client/cli/trace_pages.h"
 #include "client/cli/trace_words.h"
@@ -65,22 +65,8 @@ absl::Status CheckName(const std::string& name, const std::string& directory) {
 
 absl::Status WriteTrace(MasterClient& master, const v1::TrialRef& trial, const v1::Trace& trace,
                         ExportOutput& output) {
-  v1::GetTraceRequest request;
-  *request.mutable_trial() = trial;
-  request.set_trace_no(trace.trace_no());
-  Sha256 sha;
-  absl::Status written;
-  STEPWELL_RETURN_IF_ERROR(master.GetTrace(request, [&](const v1::GetTraceResponse& message) {
-    if (!message.has_part()) return true;
-    sha.Feed(message.part().data());
-    written = output.Write(message.part().data());
-    return written.ok();
-  }));
-  STEPWELL_RETURN_IF_ERROR(written);
-  if (sha.Finish() != trace.header().sha256()) {
-    return absl::DataLossError(
-        absl::StrCat("trace ", trace.trace_no(), ": these are not the bytes that were uploaded"));
-  }
+  STEPWELL_RETURN_IF_ERROR(SourceOfStored(
+      master, trial, trace)([&](std::string_view bytes) { return output.Write(bytes); }));
   return output.Finish();
 }
 
@@ -199,7 +185,8 @@ int RunTraceGet(const std::vector<std::string>& args, Streams streams) {
   for (const v1::Trace& trace : *traces) {
     std::filesystem::path path = wanted->output;
     if (path.empty() && wanted->is_tensorboard) {
-      path = std::filesystem::path(wanted->directory) / TensorboardPath(options.argument(), trace);
+      path = std::filesystem::path(wanted->directory) /
+             TensorboardPath(options.argument(), trace, taken);
     } else if (path.empty()) {
       const std::string name = NameOf(trace, IsConverted(trace, wanted->format), taken);
       if (const absl::Status fits = CheckName(name, wanted->directory); !fits.ok()) {

@@ -24,6 +24,8 @@ constexpr char kExamples[] =
     "where it ended, also after the master was started anew. What is larger than a cap allows "
     "('stepwell caps\n"
     "get') is refused, which 'stepwell trace list' shows.\n"
+    "What lies in a session of TensorBoard's, plugins/profile/SESSION/HOST.xplane.pb, is named "
+    "SESSION@HOST.xplane.pb.\n"
     "Exits with 66 where a file cannot be read, 1 where one was refused; the others are kept.\n"
     "\nExamples:\n"
     "  stepwell trace import my-run traces/*.json\n"

@@ -1,26 +1,21 @@
 // stepwell trace merge: traces of several ranks, cycles and profilers as one, from files to a file.
 #include <algorithm>
 #include <filesystem>
-#include <memory>
-#include <nlohmann/json.hpp>
 #include <ostream>
-#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/trace/exact_time.h"
-#include "base/trace/gzip_packer.h"
 #include "base/trace/merge_plan.h"
-#include "base/trace/perfetto_manifest.h"
-#include "base/trace/tar_bytes.h"
 #include "base/trace/trace_origin.h"
 #include "client/cli/command.h"
-#include "client/cli/export_output.h"
 #include "client/cli/options.h"
 #include "client/cli/progress.h"
 #include "client/cli/terminal.h"
+#include "client/cli/trace_archive.h"
+#include "client/cli/trace_merge_output.h"
 #include "client/cli/trace_merge_stored.h"
 #include "client/cli/trace_words.h"
 #include "client/cli/units.h"
@@ -48,6 +43,7 @@ constexpr char kExamples[] =
     "  stepwell trace merge ep0-ba7-rank0.json rank0.7.pt.trace.json.gz --output rank0.json\n"
     "  stepwell trace merge --trial my-run --output my-run.pftrace\n"
     "  stepwell trace merge traces/* --output all.tar\n"
+    "  stepwell trace merge --trial my-run --output all.tar\n"
     "  stepwell trace merge a.json b.json --rank a.json=0 --rank b.json=1 --shift b.json=-1500 "
     "--output ab.json\n";
 
@@ -181,38 +177,17 @@ absl::StatusOr<MergeCounts> Write(const MergePlan& plan, MergeForm form, const T
 
 // Each file as it is, behind what tells where it belongs.
 absl::Status WriteArchive(const Wanted& wanted, const MergePlan& plan, const TakeBytes& take) {
-  std::vector<ArchivedFile> files;
+  std::vector<ArchivedTrace> archived;
   for (const PlacedInput& input : plan.inputs) {
-    const std::size_t index = files.size();
-    files.push_back({.path = ArchivedName(index, input.label),
-                     .machine = input.machine,
-                     .clock = wanted.clocks[index]});
-  }
-  const auto write = [&](const std::string& name, std::int64_t size,
-                         const TraceSource& source) -> absl::Status {
-    STEPWELL_ASSIGN_OR_RETURN(const std::string header, TarHeader(name, size));
-    STEPWELL_RETURN_IF_ERROR(take(header));
-    std::int64_t written = 0;
-    STEPWELL_RETURN_IF_ERROR(source([&](std::string_view bytes) -> absl::Status {
-      written += static_cast<std::int64_t>(bytes.size());
-      return written > size ? absl::AbortedError(absl::StrCat(name, " grew while it was read"))
-                            : take(bytes);
-    }));
-    if (written < size) return absl::AbortedError(absl::StrCat(name, " shrank while it was read"));
-    return take(TarPadding(size));
-  };
-  const std::string manifest = ManifestOf(plan, files);
-  STEPWELL_RETURN_IF_ERROR(write(kManifestName, std::ssize(manifest),
-                                 [&](const TakeBytes& taker) { return taker(manifest); }));
-  for (std::size_t i = 0; i < files.size(); ++i) {
     std::error_code error;
-    const std::string& label = plan.inputs[i].label;
-    const auto size = static_cast<std::int64_t>(std::filesystem::file_size(label, error));
-    if (error) return absl::UnavailableError(absl::StrCat(label, ": ", error.message()));
-    STEPWELL_RETURN_IF_ERROR(
-        traces::Named(write(files[i].path, size, traces::SourceOfFile(label)), label));
+    const auto size = static_cast<std::int64_t>(std::filesystem::file_size(input.label, error));
+    if (error) return absl::UnavailableError(absl::StrCat(input.label, ": ", error.message()));
+    archived.push_back({.name = input.label,
+                        .clock = wanted.clocks[archived.size()],
+                        .byte_count = size,
+                        .source = traces::SourceOfFile(input.label)});
   }
-  return take(TarEnd());
+  return WriteTraceArchive(plan, archived, take);
 }
 
 // Events are not counted: none is read twice for it.
@@ -221,72 +196,6 @@ absl::StatusOr<MergeCounts> WriteForm(const Wanted& wanted, const MergePlan& pla
   if (!wanted.is_archive) return Write(plan, wanted.form, take);
   STEPWELL_RETURN_IF_ERROR(WriteArchive(wanted, plan, take));
   return MergeCounts();
-}
-
-nlohmann::json JsonOf(const MergePlan& plan, const MergeCounts& counts) {
-  nlohmann::json inputs = nlohmann::json::array();
-  for (const PlacedInput& input : plan.inputs) {
-    nlohmann::json one = {{"file", input.label},
-                          {"rank", input.rank},
-                          {"is_native", input.is_native},
-                          {"shift_us", static_cast<double>(input.shift_ns) * 1e-3},
-                          {"clock_error_us", nullptr}};
-    if (input.error_ns.has_value())
-      one["clock_error_us"] = static_cast<double>(*input.error_ns) * 1e-3;
-    if (input.drift != 0) one["drift_us_per_s"] = input.drift * 1e6;
-    inputs.push_back(std::move(one));
-  }
-  return {{"event_count", counts.written}, {"left_out_count", counts.left_out}, {"inputs", inputs}};
-}
-
-int Failed(const absl::Status& status, Streams streams) {
-  // Whoever reads has had enough.
-  if (absl::IsOutOfRange(status)) return kExitOk;
-  streams.err << "stepwell: " << Printable(std::string(status.message())) << "\n";
-  return absl::IsNotFound(status) ? kExitNoInput : kExitFailed;
-}
-
-int MergeTo(ExportOutput& output, const Wanted& wanted, const MergePlan& plan, Streams streams) {
-  const auto write = [&](std::string_view bytes) { return output.Write(bytes); };
-  absl::StatusOr<MergeCounts> counts;
-  if (absl::EndsWith(wanted.output, ".gz")) {
-    GzipPacker packer(write);
-    counts = WriteForm(wanted, plan, [&](std::string_view bytes) { return packer.Feed(bytes); });
-    if (const absl::Status packed = counts.ok() ? packer.Finish() : counts.status(); !packed.ok()) {
-      return Failed(packed, streams);
-    }
-  } else {
-    counts = WriteForm(wanted, plan, write);
-    if (!counts.ok()) return Failed(counts.status(), streams);
-  }
-  if (const absl::Status whole = output.Finish(); !whole.ok()) return Failed(whole, streams);
-  for (const std::string& note : plan.notes) streams.err << "stepwell: " << Printable(note) << "\n";
-  if (counts->left_out > 0) {
-    streams.err << "stepwell: " << Plural(counts->left_out, "event")
-                << " without a time or beyond a bound left out\n";
-  }
-  std::vector<std::pair<std::int32_t, std::optional<std::int64_t>>> errors;
-  bool is_known = true;
-  for (const PlacedInput& input : plan.inputs) {
-    errors.emplace_back(input.rank, input.error_ns);
-    is_known &= input.error_ns.has_value();
-  }
-  if (const std::string text = ClocksText(errors); !text.empty()) {
-    streams.err << "stepwell: " << text
-                << (is_known ? "\n" : "; files of one machine: --one-machine, or --machine\n");
-  }
-  if (wanted.is_json && !wanted.output.empty()) {
-    streams.out
-        << JsonOf(plan, *counts).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
-        << "\n";
-  } else if (wanted.is_archive && !wanted.output.empty()) {
-    streams.err << Plural(std::ssize(plan.inputs), "file") << " and their places are in "
-                << wanted.output << "\n";
-  } else if (!wanted.output.empty()) {
-    streams.err << Plural(counts->written, "event") << " of "
-                << Plural(std::ssize(plan.inputs), "file") << " are in " << wanted.output << "\n";
-  }
-  return kExitOk;
 }
 
 }  // namespace
@@ -312,12 +221,7 @@ int RunTraceMerge(const std::vector<std::string>& args, Streams streams) {
   options.Flag("without-system-metrics",
                "with --trial: leave out what its machines measured meanwhile");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
-  if (options.Has("trial") && IsArchive(options)) {
-    return options.UsageError(
-        absl::InvalidArgumentError("an archive is made of FILEs, not with --trial; 'stepwell trace "
-                                   "get TRIAL --directory DIR' brings them"),
-        streams);
-  }
+  if (options.Has("trial") && IsArchive(options)) return ArchiveStored(options, streams);
   if (options.Has("trial")) return MergeStored(options, streams);
   if (options.Has("without-system-metrics")) {
     return options.UsageError(
@@ -328,17 +232,12 @@ int RunTraceMerge(const std::vector<std::string>& args, Streams streams) {
   if (!wanted.ok()) return options.UsageError(wanted.status(), streams);
   const Progress progress(absl::StrCat("merging ", Plural(std::ssize(wanted->inputs), "trace")));
   if (const absl::Status scanned = Scan(*wanted, streams.err); !scanned.ok())
-    return Failed(scanned, streams);
+    return MergeFailed(scanned, streams);
   const auto plan = PlanMerge(wanted->inputs, wanted->alignment);
-  if (!plan.ok()) return Failed(plan.status(), streams);
-  if (wanted->output.empty())
-    return MergeTo(*ExportOutput::ToStream(streams.out), *wanted, *plan, streams);
-  const auto output = ExportOutput::ToFile(wanted->output);
-  if (!output.ok()) {
-    streams.err << "stepwell: " << output.status().message() << "\n";
-    return kExitFailed;
-  }
-  return MergeTo(**output, *wanted, *plan, streams);
+  if (!plan.ok()) return MergeFailed(plan.status(), streams);
+  return WriteMergeTo(
+      {.path = wanted->output, .is_json = wanted->is_json, .is_archive = wanted->is_archive}, *plan,
+      [&](const TakeBytes& take) { return WriteForm(*wanted, *plan, take); }, streams);
 }
 
 }  // namespace stepwell::cli

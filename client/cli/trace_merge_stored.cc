@@ -9,11 +9,15 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/trace/merge_plan.h"
 #include "client/cli/export_output.h"
 #include "client/cli/not_found.h"
 #include "client/cli/progress.h"
 #include "client/cli/proto_json.h"
+#include "client/cli/stored_trace.h"
 #include "client/cli/terminal.h"
+#include "client/cli/trace_archive.h"
+#include "client/cli/trace_merge_output.h"
 #include "client/cli/trace_pages.h"
 #include "client/cli/trace_words.h"
 #include "client/cli/units.h"
@@ -21,7 +25,10 @@
 namespace stepwell::cli {
 namespace {
 
-absl::StatusOr<v1::MergeTracesRequest> RequestOf(const CommandOptions& options) {
+constexpr std::size_t kTracesMax = 4096;
+
+// Which traces, and how they are placed.
+absl::StatusOr<v1::MergeTracesRequest> ChoiceOf(const CommandOptions& options) {
   v1::MergeTracesRequest request;
   STEPWELL_ASSIGN_OR_RETURN(*request.mutable_trial(),
                             ParseTrialRef(options.Text("trial"), options.project()));
@@ -36,6 +43,11 @@ absl::StatusOr<v1::MergeTracesRequest> RequestOf(const CommandOptions& options) 
     request.add_trace_nos(trace_no);
   }
   if (options.Text("align") == "start") request.set_alignment(v1::TRACE_ALIGNMENT_START);
+  return request;
+}
+
+absl::StatusOr<v1::MergeTracesRequest> RequestOf(const CommandOptions& options) {
+  STEPWELL_ASSIGN_OR_RETURN(v1::MergeTracesRequest request, ChoiceOf(options));
   STEPWELL_ASSIGN_OR_RETURN(const v1::TraceFormat format,
                             ParseMergeFormat(options.Text("format"), options.Text("output")));
   request.set_format(format);
@@ -62,7 +74,95 @@ void TellPlacement(const v1::TracePlacement& placement, Streams streams) {
   }
 }
 
+bool IsMergeable(const v1::Trace& trace) {
+  return trace.header().format() == v1::TRACE_FORMAT_CHROME_JSON ||
+         trace.header().format() == v1::TRACE_FORMAT_PERFETTO;
+}
+
+// As the master chooses for a merge.
+absl::StatusOr<std::vector<v1::Trace>> ChooseMergeable(MasterClient& master,
+                                                       const v1::MergeTracesRequest& request) {
+  STEPWELL_ASSIGN_OR_RETURN(const v1::ListTracesResponse list, ReadTraces(master, request.trial()));
+  const std::vector<std::int32_t> trace_nos(request.trace_nos().begin(), request.trace_nos().end());
+  STEPWELL_ASSIGN_OR_RETURN(std::vector<v1::Trace> traces, ChooseTraces(list, trace_nos));
+  if (trace_nos.empty()) {
+    std::erase_if(traces, [](const v1::Trace& trace) { return !IsMergeable(trace); });
+  }
+  if (traces.empty() || traces.size() > kTracesMax) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the trial has ", traces.size(),
+        " whole traces in Chrome's JSON or Perfetto's form; allowed: 1 to ", kTracesMax));
+  }
+  for (const v1::Trace& trace : traces) {
+    if (IsMergeable(trace)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        StoredTraceLabel(trace), " is neither in Chrome's JSON nor in Perfetto's form"));
+  }
+  return traces;
+}
+
+struct StoredArchive {
+  MergePlan plan;
+  std::vector<ArchivedTrace> traces;
+};
+
+absl::StatusOr<StoredArchive> PlaceStored(MasterClient& master,
+                                          const v1::MergeTracesRequest& request,
+                                          std::ostream& err) {
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<v1::Trace> traces, ChooseMergeable(master, request));
+  StoredArchive archive;
+  std::vector<MergeInput> inputs;
+  for (const v1::Trace& trace : traces) {
+    const v1::TraceHeader& header = trace.header();
+    const std::string label = StoredTraceLabel(trace);
+    TraceSource source = SourceOfStored(master, request.trial(), trace);
+    absl::StatusOr<ScannedTrace> scanned = ScanTrace(source);
+    if (!scanned.ok()) return Annotate(scanned.status(), label);
+    if (scanned->form.is_cut) {
+      err << "stepwell: " << Printable(label) << " ends too early; it is taken as it is\n";
+    }
+    archive.traces.push_back({.name = header.name(),
+                              .clock = scanned->form.clock,
+                              .byte_count = header.byte_count(),
+                              .source = std::move(source)});
+    MergeInput& input = inputs.emplace_back();
+    input.label = label;
+    input.origin = std::move(scanned->origin);
+    input.rank = header.has_rank() ? std::optional(header.rank()) : RankOfTraceName(header.name());
+    input.cycle = CycleOfTraceName(header.name());
+    input.machine = header.machine();
+  }
+  STEPWELL_ASSIGN_OR_RETURN(
+      archive.plan,
+      PlanMerge(inputs, request.alignment() == v1::TRACE_ALIGNMENT_START ? MergeAlignment::kStart
+                                                                         : MergeAlignment::kClock));
+  return archive;
+}
+
 }  // namespace
+
+int ArchiveStored(const CommandOptions& options, Streams streams) {
+  const auto request = ChoiceOf(options);
+  if (!request.ok()) return options.UsageError(request.status(), streams);
+  const Progress progress("archiving traces");
+  MasterClient master(options.master());
+  const auto archive = PlaceStored(master, *request, streams.err);
+  if (!archive.ok()) {
+    return ReportTrialFailure(archive.status(), request->trial(), master, options.server(),
+                              streams);
+  }
+  return WriteMergeTo(
+      {.path = options.Text("output"),
+       .is_json = options.json(),
+       .is_archive = true,
+       .noun = "trace"},
+      archive->plan,
+      [&](const TakeBytes& take) -> absl::StatusOr<MergeCounts> {
+        STEPWELL_RETURN_IF_ERROR(WriteTraceArchive(archive->plan, archive->traces, take));
+        return MergeCounts();
+      },
+      streams);
+}
 
 int MergeStored(const CommandOptions& options, Streams streams) {
   const auto request = RequestOf(options);

@@ -1,5 +1,5 @@
 // TraceMergeStored: the half of `stepwell trace merge` that asks a master: traces of a trial as one, merged where
-// they lie.
+// they lie, or an archive of them as they are.
 #pragma once
 
 #include "client/cli/options.h"
@@ -8,5 +8,7 @@ namespace stepwell::cli {
 
 // `options` are those of `trace merge`, with --trial. Returns the exit code.
 int MergeStored(const CommandOptions& options, Streams streams);
+// Placed here, by two readings of each trace.
+int ArchiveStored(const CommandOptions& options, Streams streams);
 
 }  // namespace stepwell::cli

@@ -1,18 +1,19 @@
-// stepwell trace report: where the time of the steps in a native profiler's trace went, in a file or at a master.
+// stepwell trace report: where the time of the steps in native profilers' traces went, in files or at a master.
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
 #include "base/trace/step_breakdown.h"
 #include "client/cli/command.h"
 #include "client/cli/master_client.h"
 #include "client/cli/not_found.h"
 #include "client/cli/options.h"
+#include "client/cli/profile_reading.h"
 #include "client/cli/progress.h"
 #include "client/cli/table.h"
 #include "client/cli/terminal.h"
 #include "client/cli/trace_pages.h"
+#include "client/cli/trace_report_ranks.h"
 #include "client/cli/units.h"
 #include "client/traces/trace_file.h"
 
@@ -30,11 +31,18 @@ constexpr char kExamples[] =
     "loading that hides behind kernels is no loader time. `overlap` is the part of communication "
     "during which\n"
     "kernels computed.\n"
+    "Several are one table, a row for each rank, of which the trace or its file's name tells: "
+    "computation,\n"
+    "communication and their overlap, and of each collective how much of it was waiting for other "
+    "ranks: what\n"
+    "it took longer than on the rank where it was shortest.\n"
     "Exits with 0 where there was a step, 1 where there was none, 66 where the file cannot be "
     "read.\n"
     "\nExamples:\n"
     "  stepwell trace report rank0.7.pt.trace.json.gz\n"
+    "  stepwell trace report traces/*.pt.trace.json.gz\n"
     "  stepwell trace report --trial my-run 3\n"
+    "  stepwell trace report --trial my-run --json | jq '.ranks[] | {rank, wait_seconds}'\n"
     "  stepwell trace report trace.json --json | jq '.steps[0]'\n";
 
 double Part(std::int64_t part, std::int64_t whole) {
@@ -43,11 +51,9 @@ double Part(std::int64_t part, std::int64_t whole) {
 
 // Where its steps are, and what else is to be told of it.
 struct Reported {
-  StepReport report;
+  ReadProfile profile;
   StepTimes sum;
   std::int64_t step_count = 0;  // those of a master may be more than it answers one by one
-  std::int64_t bad_count = 0;
-  bool is_cut = false;
 };
 
 std::vector<std::string> Percents(const StepTimes& step) {
@@ -57,7 +63,7 @@ std::vector<std::string> Percents(const StepTimes& step) {
 }
 
 std::string ReportText(const Reported& reported, const Paint& paint) {
-  const StepReport& report = reported.report;
+  const StepReport& report = reported.profile.report;
   const StepTimes& sum = reported.sum;
   const auto count = static_cast<double>(reported.step_count);
   std::string text = absl::StrCat(paint.Bold(Plural(reported.step_count, "step")), " of ",
@@ -134,46 +140,6 @@ nlohmann::json JsonOf(const StepReport& report) {
           {"device_span_seconds", static_cast<double>(report.device_span_ns) * kNs}};
 }
 
-void TellLeftOut(const Reported& reported, std::ostream& err) {
-  const StepReport& report = reported.report;
-  if (reported.is_cut) err << "stepwell: the trace ends too early; what it has is counted\n";
-  if (reported.bad_count > 0) {
-    err << "stepwell: " << Plural(reported.bad_count, "thing") << " that is no event left out\n";
-  }
-  if (report.steps_left_out > 0) {
-    err << "stepwell: " << Plural(report.steps_left_out, "step")
-        << " at the end left out: recording stopped before the device's part\n";
-  }
-  if (report.events_over_bound > 0) {
-    err << "stepwell: " << Plural(report.events_over_bound, "event")
-        << " beyond what is held at once not counted\n";
-  }
-}
-
-absl::StatusOr<Reported> OfFile(const std::string& path) {
-  Reported reported;
-  StepBreakdown breakdown;
-  TraceEventParser parser;
-  STEPWELL_ASSIGN_OR_RETURN(
-      const TraceForm form,
-      traces::ReadTraceFile(path, {.event =
-                                       [&](std::string_view json) {
-                                         if (parser.Parse(json)) {
-                                           breakdown.TakeEvent(parser.event());
-                                         } else {
-                                           ++reported.bad_count;
-                                         }
-                                         return absl::OkStatus();
-                                       },
-                                   .member = {}}));
-  reported.report = breakdown.Finish();
-  reported.sum = SumOf(reported.report);
-  reported.step_count = std::ssize(reported.report.steps);
-  reported.bad_count += form.passed_over;
-  reported.is_cut = form.is_cut;
-  return reported;
-}
-
 StepTimes TimesOf(const v1::TraceStepTimes& wire) {
   StepTimes step;
   step.name = wire.name();
@@ -189,33 +155,31 @@ StepTimes TimesOf(const v1::TraceStepTimes& wire) {
 
 Reported OfAnswer(const v1::SummarizeTraceResponse& answer) {
   Reported reported;
-  for (const v1::TraceStepTimes& step : answer.steps()) {
-    reported.report.steps.push_back(TimesOf(step));
-  }
-  reported.report.steps_left_out = answer.steps_left_out();
-  reported.report.has_device = answer.has_device();
-  reported.report.device_busy_ns = answer.device_busy_ns();
-  reported.report.device_span_ns = answer.device_span_ns();
-  reported.report.events_over_bound = answer.events_over_bound();
+  StepReport& report = reported.profile.report;
+  for (const v1::TraceStepTimes& step : answer.steps()) report.steps.push_back(TimesOf(step));
+  report.steps_left_out = answer.steps_left_out();
+  report.has_device = answer.has_device();
+  report.device_busy_ns = answer.device_busy_ns();
+  report.device_span_ns = answer.device_span_ns();
+  report.events_over_bound = answer.events_over_bound();
+  reported.profile.bad_count = answer.bad_count();
+  reported.profile.is_cut = answer.is_cut();
   reported.sum = TimesOf(answer.total());
   reported.step_count = answer.step_count();
-  reported.bad_count = answer.bad_count();
-  reported.is_cut = answer.is_cut();
   return reported;
 }
 
 int Print(const Reported& reported, const std::string& name, const CommandOptions& options,
           Streams streams) {
-  TellLeftOut(reported, streams.err);
-  if (reported.report.steps.empty()) {
-    streams.err << "stepwell: " << Printable(name)
-                << " has no step and no operator of PyTorch's profiler\n";
+  TellLeftOut(reported.profile, "", streams.err);
+  if (reported.profile.report.steps.empty()) {
+    TellNoSteps(name, streams.err);
     return kExitFailed;
   }
   if (options.json()) {
-    streams.out
-        << JsonOf(reported.report).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
-        << "\n";
+    streams.out << JsonOf(reported.profile.report)
+                       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
+                << "\n";
   } else {
     streams.out << ReportText(reported, PaintFor(streams.out));
   }
@@ -242,18 +206,29 @@ int ReportStored(const CommandOptions& options, Streams streams) {
 }  // namespace
 
 int RunTraceReport(const std::vector<std::string>& args, Streams streams) {
-  CommandOptions options("trace report", "FILE", kExamples);
-  options.Value("trial", "TRIAL", "FILE is the number of a trace of TRIAL that the master keeps");
+  CommandOptions options("trace report", "[FILE...]", kExamples);
+  options.Value("trial", "TRIAL",
+                "FILEs are numbers of traces of TRIAL that the master keeps; none: all of native "
+                "profilers");
   options.Value("project", "P", "the project of TRIAL (default)");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
+  if (options.arguments().empty() && !options.Has("trial")) {
+    return options.UsageError(absl::InvalidArgumentError("FILE is missing"), streams);
+  }
+  if (options.arguments().size() != 1) return ReportRanks(options, streams);
   const Progress progress(absl::StrCat("reading ", options.argument()));
   if (options.Has("trial")) return ReportStored(options, streams);
-  const auto reported = OfFile(options.argument());
-  if (!reported.ok()) {
-    streams.err << "stepwell: " << reported.status().message() << "\n";
-    return absl::IsNotFound(reported.status()) ? kExitNoInput : kExitFailed;
+  auto profile = ReadProfileOf(traces::SourceOfFile(options.argument()));
+  if (!profile.ok()) {
+    const absl::Status failed = traces::Named(profile.status(), options.argument());
+    streams.err << "stepwell: " << failed.message() << "\n";
+    return absl::IsNotFound(failed) ? kExitNoInput : kExitFailed;
   }
-  return Print(*reported, options.argument(), options, streams);
+  Reported reported;
+  reported.profile = *std::move(profile);
+  reported.sum = SumOf(reported.profile.report);
+  reported.step_count = std::ssize(reported.profile.report.steps);
+  return Print(reported, options.argument(), options, streams);
 }
 
 }  // namespace stepwell::cli

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "client/cli/units.h"
+#include "client/traces/profile_session.h"
 
 namespace stepwell::cli {
 namespace {
@@ -36,6 +37,48 @@ std::string WorkerOf(const v1::Trace& trace) {
   return trace.header().machine().empty() ? rank : Part(trace.header().machine()) + "_" + rank;
 }
 
+bool IsOfPytorch(const v1::TraceHeader& header) {
+  return header.format() == v1::TRACE_FORMAT_CHROME_JSON &&
+         absl::StrContains(header.name(), ".pt.trace.json");
+}
+
+std::string ProfileFolder(const std::string& trial, const std::string& session) {
+  return absl::StrCat(Part(trial), "/plugins/profile/", session, "/");
+}
+
+// Of a trace that came from such a place.
+std::string SessionPath(const std::string& trial, const v1::Trace& trace) {
+  const auto session = traces::SessionOfName(trace.header().name());
+  if (!session || IsOfPytorch(trace.header())) return "";
+  return ProfileFolder(trial, session->session) + session->file;
+}
+
+// `more` tells it from others of that place.
+std::string NumberedPath(const std::string& trial, const v1::Trace& trace,
+                         const std::string& more) {
+  const v1::TraceHeader& header = trace.header();
+  const std::string run = Part(trial);
+  const std::string cycle = TraceCycleText(header);
+  const auto session = traces::SessionOfName(header.name());
+  const std::string profile =
+      ProfileFolder(trial, session ? session->session : Part(cycle.empty() ? "profile" : cycle));
+  const std::string gz = absl::EndsWith(header.name(), ".gz") ? ".gz" : "";
+  const std::string host = HostOf(trace) + more;
+  switch (header.format()) {
+    case v1::TRACE_FORMAT_XPLANE:
+      return absl::StrCat(profile, host, ".xplane.pb");
+    case v1::TRACE_FORMAT_CHROME_JSON:
+      if (IsOfPytorch(header)) {
+        return absl::StrCat(run, "/", WorkerOf(trace), more, ".", trace.trace_no(),
+                            ".pt.trace.json", gz);
+      }
+      return absl::StrCat(profile, host, ".trace.json", gz);
+    default:
+      // Nothing of TensorBoard's reads it; it lies beside what does.
+      return absl::StrCat(run, "/", host, ".", Part(header.name()));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<v1::TraceFormat> ParseTraceFormat(const std::string& text) {
@@ -58,7 +101,7 @@ absl::StatusOr<v1::TraceFormat> ParseMergeFormat(const std::string& text,
   if (text == "json") return v1::TRACE_FORMAT_CHROME_JSON;
   if (text == "perfetto") return v1::TRACE_FORMAT_PERFETTO;
   return absl::InvalidArgumentError(
-      absl::StrCat("--format is '", text, "'; allowed: json, perfetto, archive (of FILEs)"));
+      absl::StrCat("--format is '", text, "'; allowed: json, perfetto, archive"));
 }
 
 std::string TraceFormatText(v1::TraceFormat format) {
@@ -119,25 +162,17 @@ std::string ClocksText(
                       ", of which rank ", worst.first, " is the furthest off");
 }
 
-std::string TensorboardPath(const std::string& trial, const v1::Trace& trace) {
-  const v1::TraceHeader& header = trace.header();
-  const std::string run = Part(trial);
-  std::string cycle = TraceCycleText(header);
-  if (cycle.empty()) cycle = "profile";
-  const std::string gz = absl::EndsWith(header.name(), ".gz") ? ".gz" : "";
-  const std::string profile = absl::StrCat(run, "/plugins/profile/", Part(cycle), "/");
-  switch (header.format()) {
-    case v1::TRACE_FORMAT_XPLANE:
-      return absl::StrCat(profile, HostOf(trace), ".xplane.pb");
-    case v1::TRACE_FORMAT_CHROME_JSON:
-      if (absl::StrContains(header.name(), ".pt.trace.json")) {
-        return absl::StrCat(run, "/", WorkerOf(trace), ".", trace.trace_no(), ".pt.trace.json", gz);
-      }
-      return absl::StrCat(profile, HostOf(trace), ".trace.json", gz);
-    default:
-      // Nothing of TensorBoard's reads it; it lies beside what does.
-      return absl::StrCat(run, "/", HostOf(trace), ".", Part(header.name()));
+std::string TensorboardPath(const std::string& trial, const v1::Trace& trace,
+                            std::set<std::string>& taken) {
+  if (const std::string as_it_was = SessionPath(trial, trace);
+      !as_it_was.empty() && taken.insert(as_it_was).second) {
+    return as_it_was;
   }
+  // By its number; only a name that was made for it has that already.
+  std::string more;
+  std::string path = NumberedPath(trial, trace, more);
+  while (!taken.insert(path).second) path = NumberedPath(trial, trace, more += "_");
+  return path;
 }
 
 }  // namespace stepwell::cli

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,8 +31,9 @@ std::string ClocksText(
     const std::vector<std::pair<std::int32_t, std::optional<std::int64_t>>>& errors);
 
 // Below the directory that `tensorboard --logdir` is given: one run for each trial, as its profile plugin
-// (plugins/profile/CYCLE/HOST.xplane.pb, HOST.trace.json.gz) and PyTorch's (WORKER.SPAN.pt.trace.json.gz)
-// look for them. Distinct for the traces of a trial.
-std::string TensorboardPath(const std::string& trial, const v1::Trace& trace);
+// (plugins/profile/CYCLE/HOST.xplane.pb, HOST.trace.json.gz; SESSION/HOST as they were, where the trace's name has them) and
+// PyTorch's (WORKER.SPAN.pt.trace.json.gz) look for them. None of `taken`, where it is added.
+std::string TensorboardPath(const std::string& trial, const v1::Trace& trace,
+                            std::set<std::string>& taken);
 
 }  // namespace stepwell::cli

@@ -20,6 +20,7 @@
 #include "base/trace/gzip_unpacker.h"
 #include "base/trace/trace_origin.h"
 #include "base/trace/trace_reading.h"
+#include "client/traces/profile_session.h"
 #include "client/traces/trace_file.h"
 
 namespace stepwell::traces {
@@ -114,10 +115,18 @@ absl::StatusOr<std::string> BeginOf(const std::string& path) {
   return begin;
 }
 
+// Its file's, with the session of TensorBoard's layout that it lies in.
+std::string StoredName(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path whole = std::filesystem::absolute(path, error);
+  const std::string name = error ? "" : SessionNameOf(whole.lexically_normal().generic_string());
+  return name.empty() ? LastPart(path) : name;
+}
+
 // JSON is stored packed in any case, and says so.
 void NameTrace(const std::string& path, const TraceChoice& choice, v1::TraceHeader& header) {
   const bool is_json = header.format() == v1::TRACE_FORMAT_CHROME_JSON;
-  const std::string name = LastPart(path);
+  const std::string name = StoredName(path);
   header.set_name(absl::StrCat(name, is_json && !absl::EndsWith(name, ".gz") ? ".gz" : ""));
   header.set_machine(choice.machine);
   const std::optional<std::int32_t> rank = choice.rank ? choice.rank : RankOfTraceName(path);

@@ -14,6 +14,7 @@
 #include "base/check.h"
 #include "base/trace/bounded_text.h"
 #include "base/trace/perfetto_merger.h"
+#include "base/trace/rank_breakdown.h"
 #include "base/trace/step_breakdown.h"
 #include "base/trace/trace_event.h"
 #include "base/trace/trace_reading.h"
@@ -77,6 +78,21 @@ inline void CheckSteps(const StepReport& report, std::size_t event_count) {
   STEPWELL_CHECK(sum == total.length_ns());
 }
 
+// Two ranks that did the same waited for nobody.
+inline void CheckRanks(const StepReport& report) {
+  RankBreakdown ranks;
+  ranks.Add(0, report);
+  ranks.Add(1, report);
+  const RankReport both = ranks.Finish();
+  STEPWELL_CHECK(both.ranks[0].steps.size() == report.steps.size());
+  for (const RankRow& row : both.ranks) {
+    const RankTimes& sum = row.sum;
+    STEPWELL_CHECK(sum.computation_ns >= 0 && sum.overlap_ns >= 0 && sum.communication_ns >= 0);
+    STEPWELL_CHECK(sum.other_ns >= 0 && sum.transfer_ns >= 0 && sum.wait_ns == 0);
+    for (const auto& [name, times] : row.collectives) STEPWELL_CHECK(times.wait_ns == 0);
+  }
+}
+
 inline void BreakDownHostile(const std::vector<std::string>& events) {
   for (const std::size_t events_max : {StepBreakdown::kEventsMax, std::size_t{3}}) {
     StepBreakdown breakdown(events_max);
@@ -84,7 +100,9 @@ inline void BreakDownHostile(const std::vector<std::string>& events) {
     for (const std::string& json : events) {
       if (parser.Parse(json)) breakdown.TakeEvent(parser.event());
     }
-    CheckSteps(breakdown.Finish(), std::min(events.size(), events_max));
+    const StepReport report = breakdown.Finish();
+    CheckSteps(report, std::min(events.size(), events_max));
+    CheckRanks(report);
   }
 }
 

@@ -32,8 +32,8 @@ bool TakesTrial(const std::string& name) {
 }
 // One after the other.
 bool TakesMore(const std::string& name) {
-  return name == "compare" || name == "trace merge" || name == "trace get" ||
-         name == "trace import" || name == "trace open";
+  return name == "compare" || name == "trace merge" || name == "trace report" ||
+         name == "trace get" || name == "trace import" || name == "trace open";
 }
 // Samples are printed an object per line, so that they can be read while they come.
 bool IsByLine(const std::string& name) { return name == "read" || name == "export"; }

@@ -140,9 +140,10 @@ TEST_F(TraceCommandsTest, AnArchiveHasTheFilesAsTheyAreAndTheirPlaces) {
   EXPECT_EQ(files[2].at("clocks").at("clock"), "REALTIME");
   EXPECT_EQ(files[2].at("clocks").at("offset_ns"), 9500);
 
-  const Outcome stored = RunWords({"trace", "merge", "--trial", "t", "--output", out});
+  const Outcome stored =
+      RunWords({"trace", "merge", "--trial", "t", "--output", out, "--one-machine"});
   EXPECT_EQ(stored.exit, kExitUsage);
-  EXPECT_THAT(stored.err, HasSubstr("an archive is made of FILEs"));
+  EXPECT_THAT(stored.err, HasSubstr("--one-machine goes with FILEs, not with --trial"));
 }
 
 // An image calls all its machines the same: processes of two kernels are none of one machine, also where somebody says a name.
@@ -212,6 +213,87 @@ TEST_F(TraceCommandsTest, ReportAddsUpAStep) {
   const json report = json::parse(RunWords({"trace", "report", file, "--json"}).out);
   EXPECT_EQ(report.at("steps").at(0).at("name"), "ProfilerStep#4");
   EXPECT_DOUBLE_EQ(report.at("steps").at(0).at("class_seconds").at("processor"), 300e-6);
+}
+
+// Of the cases of the core the command's part: whose a file is, and what is told of it.
+TEST_F(TraceCommandsTest, ReportOfSeveralHasARowForEachRank) {
+  const auto trace = [](int rank, int length_us) {
+    return absl::StrCat(
+        "{\"distributedInfo\":{\"rank\":", rank, "},\"traceEvents\":[",
+        "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#4\",\"ts\":0,\"dur\":"
+        "1000},",
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"ts\":0,\"dur\":200},",
+        "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"gloo:all_reduce\",\"ts\":100,\"dur\":",
+        length_us, "}]}");
+  };
+  // The trace tells it, its name does; of two none does.
+  const std::string ten = File("a.json", trace(10, 700));
+  const std::string two = File("rank2.json", trace(7, 400));
+  const std::string nobodys = File("b.json", Operator(0));
+  const std::string none = File("rank3.json", "[{\"ph\":\"M\",\"name\":\"x\"}]");
+  const Outcome text = RunWords({"trace", "report", ten, nobodys, two, none});
+  EXPECT_EQ(text.exit, kExitOk) << text.err;
+  const std::string wide(nobodys.size() - 4, ' ');
+  EXPECT_THAT(text.out,
+              HasSubstr(absl::StrCat(
+                  "3 ranks\n\n  rank", wide,
+                  "  steps   a step  computation  overlap  communication   other\n"
+                  "  2   ",
+                  wide, "      1  1.00 ms       100 µs   100 µs         300 µs  500 µs\n")));
+  EXPECT_THAT(text.out, HasSubstr("  rank  transfer  waited  in gloo:all_reduce\n"
+                                  "  2       400 µs     0 s                 0 s\n"
+                                  "  10      400 µs  300 µs              300 µs\n"));
+  EXPECT_THAT(text.err, HasSubstr("rank3.json has no step"));
+  const json report = json::parse(RunWords({"trace", "report", ten, nobodys, two, "--json"}).out);
+  const json& ranks = report.at("ranks");
+  ASSERT_EQ(ranks.size(), 3u);
+  EXPECT_EQ(ranks[0].at("rank"), 2);
+  EXPECT_EQ(ranks[0].at("traces"), json::array({two}));
+  EXPECT_EQ(ranks[1].at("rank"), 10);
+  EXPECT_EQ(ranks[2].at("rank"), nullptr);
+  EXPECT_DOUBLE_EQ(ranks[1].at("computation_seconds"), 100e-6);
+  EXPECT_DOUBLE_EQ(ranks[1].at("overlap_seconds"), 100e-6);
+  EXPECT_DOUBLE_EQ(ranks[1].at("communication_seconds"), 600e-6);
+  EXPECT_DOUBLE_EQ(ranks[1].at("other_seconds"), 200e-6);
+  EXPECT_DOUBLE_EQ(ranks[1].at("transfer_seconds"), 400e-6);
+  EXPECT_DOUBLE_EQ(ranks[1].at("wait_seconds"), 300e-6);
+  EXPECT_EQ(ranks[1].at("steps").at(0).at("name"), "ProfilerStep#4");
+  EXPECT_DOUBLE_EQ(ranks[1].at("steps").at(0).at("wait_seconds"), 300e-6);
+  EXPECT_EQ(ranks[1].at("collectives").at(0).at("name"), "gloo:all_reduce");
+  EXPECT_EQ(ranks[1].at("collectives").at(0).at("call_count"), 1);
+  EXPECT_DOUBLE_EQ(ranks[1].at("collectives").at(0).at("wait_seconds"), 300e-6);
+  EXPECT_EQ(report.at("unmatched_count"), 0);
+
+  const Outcome gone = RunWords({"trace", "report", ten, folder_ / "rank4.json"});
+  EXPECT_EQ(gone.exit, kExitNoInput);
+  EXPECT_THAT(gone.err, HasSubstr("rank4.json: No such file"));
+  EXPECT_EQ(RunWords({"trace", "report", none, none}).exit, kExitFailed);
+}
+
+// What a viewer shows times in says nothing of what they are: microseconds in each.
+TEST_F(TraceCommandsTest, ADisplayUnitChangesNoTime) {
+  const auto trace = [](const char* unit) {
+    return absl::StrCat("{\"displayTimeUnit\":\"", unit,
+                        "\",\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"op\",",
+                        "\"ts\":1000,\"dur\":250.5,\"pid\":4,\"tid\":5}]}");
+  };
+  const std::string zero = File("ep0-ba7-rank0.json", trace("ns"));
+  const std::string one = File("ep0-ba7-rank1.json", trace("ms"));
+  const std::string out = folder_ / "merged.json";
+  ASSERT_EQ(RunWords({"trace", "merge", zero, one, "--one-machine", "--output", out}).exit,
+            kExitOk);
+  const json merged = json::parse(Text(out));
+  EXPECT_EQ(merged.at("displayTimeUnit"), "ms");
+  int count = 0;
+  for (const json& event : merged.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    ++count;
+    EXPECT_EQ(event.at("ts"), 1000.0);
+    EXPECT_EQ(event.at("dur"), 250.5);
+  }
+  EXPECT_EQ(count, 2);
+  const json report = json::parse(RunWords({"trace", "report", zero, one, "--json"}).out);
+  for (const json& rank : report.at("ranks")) EXPECT_DOUBLE_EQ(rank.at("seconds"), 250.5e-6);
 }
 
 TEST_F(TraceCommandsTest, WrongUseAndBadFilesAreNamed) {

@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
+#include "client/traces/profile_session.h"
 #include "client/traces/trace_upload.h"
 
 namespace stepwell::cli {
@@ -32,6 +34,19 @@ TEST(TraceWordsTest, TracesLieWhereTensorboardLooksForThem) {
        "my-run/node_1_rank3.4.pt.trace.json"},
       {"host_1.2.pt.trace.json", v1::TRACE_FORMAT_CHROME_JSON, -1, "",
        "my-run/trace4.4.pt.trace.json"},
+      // As they were, in TensorBoard's layout; what leads elsewhere is no such name.
+      {"2026_11_27@node1.example.xplane.pb", v1::TRACE_FORMAT_XPLANE, 3, "m",
+       "my-run/plugins/profile/2026_11_27/node1.example.xplane.pb"},
+      {"2026_11_27@node1.trace.json.gz", v1::TRACE_FORMAT_CHROME_JSON, -1, "",
+       "my-run/plugins/profile/2026_11_27/node1.trace.json.gz"},
+      {"..@host.xplane.pb", v1::TRACE_FORMAT_XPLANE, -1, "",
+       "my-run/plugins/profile/profile/trace4.xplane.pb"},
+      {"a@b@host.xplane.pb", v1::TRACE_FORMAT_XPLANE, -1, "",
+       "my-run/plugins/profile/profile/trace4.xplane.pb"},
+      {"a@.xplane.pb", v1::TRACE_FORMAT_XPLANE, -1, "",
+       "my-run/plugins/profile/profile/trace4.xplane.pb"},
+      {"a@rank0.1.pt.trace.json.gz", v1::TRACE_FORMAT_CHROME_JSON, 0, "",
+       "my-run/rank0.4.pt.trace.json.gz"},
       {"../../etc/x", v1::TRACE_FORMAT_TEXT, -1, "", "my-run/trace4.______etc_x"},
   };
   for (const Row& row : rows) {
@@ -41,13 +56,53 @@ TEST(TraceWordsTest, TracesLieWhereTensorboardLooksForThem) {
     trace.mutable_header()->set_format(row.format);
     trace.mutable_header()->set_machine(row.machine);
     if (row.rank >= 0) trace.mutable_header()->set_rank(row.rank);
-    EXPECT_EQ(TensorboardPath("my-run", trace), row.path);
+    std::set<std::string> taken;
+    EXPECT_EQ(TensorboardPath("my-run", trace, taken), row.path);
   }
   v1::Trace trace;
   trace.mutable_header()->set_format(v1::TRACE_FORMAT_XPLANE);
   trace.mutable_header()->set_epoch(0);
   trace.mutable_header()->set_last_batch(7);
-  EXPECT_EQ(TensorboardPath("../..", trace), "_____/plugins/profile/ep0-ba7/trace0.xplane.pb");
+  std::set<std::string> taken;
+  EXPECT_EQ(TensorboardPath("../..", trace, taken),
+            "_____/plugins/profile/ep0-ba7/trace0.xplane.pb");
+}
+
+TEST(TraceWordsTest, NoTwoTracesLieInOnePlace) {
+  std::set<std::string> taken;
+  v1::Trace trace;
+  trace.mutable_header()->set_format(v1::TRACE_FORMAT_XPLANE);
+  const auto path = [&](int trace_no, const char* name) {
+    trace.set_trace_no(trace_no);
+    trace.mutable_header()->set_name(name);
+    return TensorboardPath("run", trace, taken);
+  };
+  const std::string folder = "run/plugins/profile/s/";
+  EXPECT_EQ(path(1, "s@host.xplane.pb"), folder + "host.xplane.pb");
+  EXPECT_EQ(path(2, "s@trace3.xplane.pb"), folder + "trace3.xplane.pb");
+  EXPECT_EQ(path(3, "s@host.xplane.pb"), folder + "trace3_.xplane.pb");
+  EXPECT_EQ(path(4, "t@host.xplane.pb"), "run/plugins/profile/t/host.xplane.pb");
+}
+
+TEST(TraceWordsTest, ASessionOfTensorboardsLayoutIsPartOfTheName) {
+  const struct {
+    const char* path;
+    const char* name;
+  } rows[] = {
+      {"/logs/plugins/profile/2026_11_27_10_00_00/node1.xplane.pb",
+       "2026_11_27_10_00_00@node1.xplane.pb"},
+      {"/plugins/profile/s/node1.trace.json.gz", "s@node1.trace.json.gz"},
+      {"/logs/plugins/profile/s/node1.memory_profile.json.gz", ""},
+      {"/logs/plugins/profile/a b/node1.xplane.pb", ""},
+      {"/logs/plugins/profile/.s/node1.xplane.pb", ""},
+      {"/logs/profile/s/node1.xplane.pb", ""},
+      {"/logs/plugins/profile/node1.xplane.pb", ""},
+      {"node1.xplane.pb", ""},
+  };
+  for (const auto& row : rows) EXPECT_EQ(traces::SessionNameOf(row.path), row.name) << row.path;
+  const std::string folder = "/plugins/profile/" + std::string(230, 's');
+  EXPECT_EQ(traces::SessionNameOf(folder + "/12345678901.xplane.pb").size(), 252U);
+  EXPECT_EQ(traces::SessionNameOf(folder + "/123456789012.xplane.pb"), "");
 }
 
 TEST(TraceWordsTest, CyclesAndStatesInWords) {

@@ -1,0 +1,93 @@
+// What commands make of traces that a master keeps, themselves: reports of several ranks, archives, TensorBoard's layout.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "tests/e2e/traces_fixture.h"
+
+namespace stepwell::testing {
+namespace {
+
+using TakenTracesTest = TracesFixture;
+
+TEST_F(TakenTracesTest, AReportOfATrialHasARowForEachRank) {
+  StartMaster();
+  Record("measured", 10);
+  const std::string step =
+      R"({"schemaVersion":1,"traceEvents":[)"
+      R"({"ph":"X","cat":"user_annotation","name":"ProfilerStep#4","ts":0,"dur":1000,"pid":1,"tid":1},)"
+      R"({"ph":"X","cat":"cpu_op","name":"aten::add","ts":600,"dur":300,"pid":1,"tid":1}]})";
+  const Ran brought = Command({"trace", "import", "measured", Write("rank0.pt.trace.json", step),
+                               Write("rank1.pt.trace.json", step), Write("rank2.txt", "flops")});
+  EXPECT_EQ(brought.ending, "exit 0") << brought.output;
+  const Ran rows = Command({"trace", "report", "--trial", "measured", "--json"});
+  EXPECT_EQ(rows.ending, "exit 0") << rows.output;
+  const auto told = nlohmann::json::parse(rows.output, nullptr, false);
+  ASSERT_TRUE(told.is_object()) << rows.output;
+  ASSERT_EQ(told["ranks"].size(), 2U) << rows.output;
+  EXPECT_EQ(told["ranks"][1]["rank"], 1);
+  EXPECT_EQ(told["ranks"][1]["traces"][0], "trace 2 (rank1.pt.trace.json.gz)");
+  EXPECT_DOUBLE_EQ(told["ranks"][1]["computation_seconds"], 300e-6);
+  const Ran named = Command({"trace", "report", "--trial", "measured", "1", "2"});
+  EXPECT_EQ(named.ending, "exit 0") << named.output;
+  EXPECT_NE(named.output.find("2 ranks"), std::string::npos) << named.output;
+  const Ran no_trace = Command({"trace", "report", "--trial", "measured", "1", "3"});
+  EXPECT_EQ(no_trace.ending, "exit 1") << no_trace.output;
+}
+
+TEST_F(TakenTracesTest, AnArchiveHasWhatTheMasterKeepsAsItCame) {
+  StartMaster();
+  Record("kept", 10);
+  const Ran brought = Command({"trace", "import", "kept", Write("ep0-ba7-rank0.json", kTwoEvents),
+                               Write("host.xplane.pb", std::string("\x0a\x03xyz", 5)),
+                               Write("host-rank3.pt.trace.json", kTwoEvents)});
+  EXPECT_EQ(brought.ending, "exit 0") << brought.output;
+  const std::string out = scratch_ / "out";
+  EXPECT_EQ(Command({"trace", "get", "kept", "--directory", out}).ending, "exit 0");
+  const std::string archive = scratch_ / "all.tar";
+  const Ran archived = Command({"trace", "merge", "--trial", "kept", "--output", archive});
+  EXPECT_EQ(archived.ending, "exit 0") << archived.output;
+  EXPECT_NE(archived.output.find("2 traces and their places are in"), std::string::npos)
+      << archived.output;
+  const std::string into = scratch_ / "unpacked";
+  std::filesystem::create_directory(into);
+  ASSERT_EQ(std::system(("tar -xf '" + archive + "' -C '" + into + "'").c_str()), 0);
+  EXPECT_EQ(ReadWhole(into + "/0-ep0-ba7-rank0.json.gz"),
+            ReadWhole(out + "/ep0-ba7-rank0.json.gz"));
+  EXPECT_EQ(ReadWhole(into + "/1-host-rank3.pt.trace.json.gz"),
+            ReadWhole(out + "/host-rank3.pt.trace.json.gz"));
+  const auto manifest =
+      nlohmann::json::parse(ReadWhole(into + "/perfetto_manifest.json"), nullptr, false);
+  EXPECT_EQ(manifest["perfetto_manifest"]["files"][1]["machine"]["name"], "rank 3")
+      << manifest.dump();
+  EXPECT_EQ(Command({"trace", "merge", "--trial", "kept", "2", "--output", archive}).ending,
+            "exit 1");
+}
+
+TEST_F(TakenTracesTest, SessionsOfOneHostLieInTensorboardsLayoutAsTheyWere) {
+  StartMaster();
+  Record("kept", 10);
+  std::vector<std::string> words = {"trace", "import", "kept"};
+  for (const char* session : {"2026_11_27_10_00_00", "2026_11_27_11_00_00"}) {
+    const std::string folder = absl::StrCat("logs/plugins/profile/", session);
+    std::filesystem::create_directories(scratch_ / folder);
+    words.push_back(Write(folder + "/node1.example.xplane.pb", absl::StrCat("\x0a\x03", session)));
+  }
+  const Ran brought = Command(words);
+  EXPECT_EQ(brought.ending, "exit 0") << brought.output;
+  EXPECT_EQ(List("kept")["traces"][1]["header"]["name"],
+            "2026_11_27_11_00_00@node1.example.xplane.pb");
+  const std::string laid = scratch_ / "laid";
+  EXPECT_EQ(Command({"trace", "get", "kept", "--tensorboard", laid}).ending, "exit 0");
+  for (const char* session : {"2026_11_27_10_00_00", "2026_11_27_11_00_00"}) {
+    const std::string file = absl::StrCat("/plugins/profile/", session, "/node1.example.xplane.pb");
+    EXPECT_EQ(ReadWhole(laid + "/kept" + file), ReadWhole(scratch_ / ("logs" + file))) << file;
+    EXPECT_FALSE(ReadWhole(laid + "/kept" + file).empty());
+  }
+}
+
+}  // namespace
+}  // namespace stepwell::testing
