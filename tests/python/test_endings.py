@@ -69,6 +69,45 @@ class EndingsTest(ProductTest):
         self.assertIn(f"stored: stepwell report {self.trial}", err)
         self.assertEqual({"step": 2, "dataloader_next": 4, "train_batch": 3}, self.counts())
 
+    def test_nothing_is_called_stored_while_a_window_before_is_not_known_to_be(self):
+        for name, leaves in [("off", "run.off(); run.on()"), ("on", "run.on(interval=2.0)"), ("flush", "run.flush(0)")]:
+            with self.subTest(name):
+                # The first window that is left is never told of, all later ones are.
+                out, err = self.run_trial(f"""
+                    import stepwell
+                    from stepwell import _run
+                    begin, await_ack, left = _run.core.close_begin, _run.core.close_await, []
+                    def told_begin():
+                        left.append(begin())
+                        return left[-1]
+                    _run.core.close_begin = told_begin
+                    _run.core.close_await = lambda one, wait_ms: 0 if one is left[0] else await_ack(one, wait_ms)
+                    run = stepwell.init()
+                    run.record("before", 1)
+                    {leaves}
+                    run.record("after", 1)
+                    print(run.flush(0.2), run.close(0.2))
+                    """, variables={"STEPWELL_TRIAL": f"{self.trial}.{name}"})  # fmt: skip
+                self.assertEqual("False False\n", out)
+                self.assertIn("not stored yet, its agent goes on", err)
+
+    def test_of_more_windows_than_are_waited_for_it_is_told_that_nobody_knows(self):
+        out, err = self.run_trial("""
+            import stepwell
+            from stepwell import _run
+            await_ack, is_told = _run.core.close_await, False
+            _run.core.close_await = lambda one, wait_ms: await_ack(one, wait_ms) if is_told else 0
+            run = stepwell.init()
+            for window in range(11):
+                run.record("window", window)
+                run.off(); run.on()
+            is_told = True
+            print([one.is_stored_within(60000) for one in run._closings.waiting()] == [True] * 8, run.close())
+            """)
+        self.assertEqual("True False\n", out)
+        self.assertIn("not known to be stored, 3 windows before the last: stepwell agent status", err)
+        self.await_counts({"window": 11})
+
     def test_signal_handlers_are_the_trainings_own(self):
         out, _ = self.run_trial("""
             import signal
@@ -181,6 +220,15 @@ class EndingsTest(ProductTest):
                                 ("disabled", {"STEPWELL_DISABLED": "1"})]:  # fmt: skip
             with self.subTest(name):
                 self.assertEqual("", self.run_trial(RECORDED, variables=variables)[1])
+
+    def test_agent_rule_13_where_no_master_answers_the_end_says_how_it_gets_there(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            server = f"127.0.0.1:{free.getsockname()[1]}"
+        _, err = self.run_trial(RECORDED, variables={"STEPWELL_SERVER": server, "STEPWELL_EXIT_WAIT": "0.2"})
+        self.assertEqual(
+            f"stepwell: no master at {server}: stepwell serve --grpc-listen {server}, and its agent sends it (later "
+            f"stepwell upload --server {server} {os.environ['PRODUCT_SPOOL']}), then stepwell report {self.trial}",
+            err.splitlines()[-1])  # fmt: skip
 
     def test_a_run_that_is_off_at_its_end_says_what_became_of_it(self):
         _, err = self.run_trial(RECORDED + "run.flush(60); run.off()", variables={"STEPWELL_OFFLINE": "1"})
