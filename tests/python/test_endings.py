@@ -69,21 +69,15 @@ class EndingsTest(ProductTest):
         self.assertIn(f"stored: stepwell report {self.trial}", err)
         self.assertEqual({"step": 2, "dataloader_next": 4, "train_batch": 3}, self.counts())
 
-    def test_nothing_is_called_stored_while_a_window_before_is_not_known_to_be(self):
+    def test_nothing_is_called_stored_while_a_window_before_is_not(self):
         for name, leaves in [("off", "run.off(); run.on()"), ("on", "run.on(interval=2.0)"), ("flush", "run.flush(0)")]:
             with self.subTest(name):
-                # The first window that is left is never told of, all later ones are.
+                # The first window names a master that is not there, all later ones name the one that is.
                 out, err = self.run_trial(f"""
-                    import stepwell
-                    from stepwell import _run
-                    begin, await_ack, left = _run.core.close_begin, _run.core.close_await, []
-                    def told_begin():
-                        left.append(begin())
-                        return left[-1]
-                    _run.core.close_begin = told_begin
-                    _run.core.close_await = lambda one, wait_ms: 0 if one is left[0] else await_ack(one, wait_ms)
-                    run = stepwell.init()
+                    import os, stepwell
+                    run = stepwell.init(server="127.0.0.1:1")
                     run.record("before", 1)
+                    run._options["server"] = os.environ["STEPWELL_SERVER"]
                     {leaves}
                     run.record("after", 1)
                     print(run.flush(0.2), run.close(0.2))
@@ -91,20 +85,40 @@ class EndingsTest(ProductTest):
                 self.assertEqual("False False\n", out)
                 self.assertIn("not stored yet, its agent goes on", err)
 
-    def test_of_more_windows_than_are_waited_for_it_is_told_that_nobody_knows(self):
-        out, err = self.run_trial("""
-            import stepwell
-            from stepwell import _run
-            await_ack, is_told = _run.core.close_await, False
-            _run.core.close_await = lambda one, wait_ms: await_ack(one, wait_ms) if is_told else 0
+    MANY = """
+            import os, stepwell
+            from stepwell import _closings
+            await_ack, is_told = _closings.core.close_await, False
+            _closings.core.close_await = lambda one, wait_ms: await_ack(one, wait_ms) if is_told else 0
             run = stepwell.init()
-            for window in range(11):
-                run.record("window", window)
-                run.off(); run.on()
+            def leave_windows(count):
+                for window in range(count):
+                    run.record("window", window)
+                    run.off(); run.on()
+                return len(os.listdir("/proc/self/fd"))
+            """
+
+    def test_any_number_of_windows_is_waited_for(self):
+        """None is known to be stored until all are left."""
+        out, err = self.run_trial(self.MANY + """
+            before = leave_windows(20)
+            print(leave_windows(100) <= before, len(run._closings.waiting()))
             is_told = True
-            print([one.is_stored_within(60000) for one in run._closings.waiting()] == [True] * 8, run.close())
+            run.off()
+            print(len(run._closings.waiting()) <= 120, run.on(), run.flush(60), len(run._closings.waiting()) < 64)
+            print(run.close(60))
             """)
-        self.assertEqual("True False\n", out)
+        self.assertEqual("True 120\nTrue None True True\nTrue\n", out)
+        self.assertIn(f"stored: stepwell report {self.trial}", err)
+        self.assertEqual({"window": 120}, self.counts())
+
+    def test_of_more_windows_than_are_kept_it_is_told_that_nobody_knows(self):
+        out, err = self.run_trial("from stepwell import _closings; _closings.KEPT_MAX = 9\n" + textwrap.dedent(self.MANY + """
+            leave_windows(11)
+            is_told = True
+            print(run.flush(60), run.close(60))
+            """))
+        self.assertEqual("False False\n", out)
         self.assertIn("not known to be stored, 3 windows before the last: stepwell agent status", err)
         self.await_counts({"window": 11})
 

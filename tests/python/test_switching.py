@@ -178,11 +178,11 @@ class SwitchingTest(ProductTest):
             from stepwell import _run
             run = stepwell.init()
             close = _run.core.close_begin
-            def close_and_more():
+            def close_and_more(into):
                 _run.core.close_begin = close
-                closing = close()
+                is_left = close(into)
                 run.close()
-                return closing
+                return is_left
             _run.core.close_begin = close_and_more
             run.flush(0)
             print(run.state)
@@ -196,9 +196,9 @@ class SwitchingTest(ProductTest):
             run = stepwell.init()
             loop = iter(run.steps("abcd"))
             close = _run.core.close_begin
-            def late_close():
+            def late_close(into):
                 for _ in loop: pass
-                return close()
+                return close(into)
             _run.core.close_begin = late_close
             next(loop)
             run.close()

@@ -70,17 +70,27 @@ static void EndClosing(PyObject* closing) {
   stepwell_close_end((stepwell_closing*)PyCapsule_GetPointer(closing, kClosing));
 }
 
-// close_begin(): what close_await() takes, which is ended where nobody has it any more; None = nothing
-// was open.
-static PyObject* CloseBegin(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
+// close_begin(list): appends what close_await() takes, which is ended where nobody has it any more. In one, for a
+// handler of a signal that raises in between would lose it. False = nothing was open.
+static PyObject* CloseBegin(PyObject* Py_UNUSED(self), PyObject* list) {
+  if (!PyList_Check(list)) {
+    PyErr_SetString(PyExc_TypeError, "close_begin: not a list");
+    return NULL;
+  }
   stepwell_closing* closing = NULL;
   Py_BEGIN_ALLOW_THREADS;
   closing = stepwell_close_begin();
   Py_END_ALLOW_THREADS;
-  if (closing == NULL) Py_RETURN_NONE;
+  if (closing == NULL) Py_RETURN_FALSE;
   PyObject* held = PyCapsule_New(closing, kClosing, EndClosing);
-  if (held == NULL) stepwell_close_end(closing);
-  return held;
+  if (held == NULL) {
+    stepwell_close_end(closing);
+    return NULL;
+  }
+  const int failed = PyList_Append(list, held);
+  Py_DECREF(held);
+  if (failed != 0) return NULL;
+  Py_RETURN_TRUE;
 }
 
 // close_await(closing, milliseconds): 1 = stored, 0 = not yet, -1 = nobody will say.
@@ -95,6 +105,16 @@ static PyObject* CloseAwait(PyObject* Py_UNUSED(self), PyObject* args) {
   told = stepwell_close_await(closing, wait_ms);
   Py_END_ALLOW_THREADS;
   return PyLong_FromLong(told);
+}
+
+// close_ease(closing): it holds little from here on.
+static PyObject* CloseEase(PyObject* Py_UNUSED(self), PyObject* held) {
+  stepwell_closing* closing = (stepwell_closing*)PyCapsule_GetPointer(held, kClosing);
+  if (closing == NULL) return NULL;
+  Py_BEGIN_ALLOW_THREADS;
+  stepwell_close_ease(closing);
+  Py_END_ALLOW_THREADS;
+  Py_RETURN_NONE;
 }
 
 static PyObject* State(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
@@ -164,7 +184,8 @@ static PyObject* AfterFork(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignore
 
 static PyMethodDef functions[] = {
     {"open", Open, METH_VARARGS, NULL},
-    {"close_begin", CloseBegin, METH_NOARGS, NULL},
+    {"close_begin", CloseBegin, METH_O, NULL},
+    {"close_ease", CloseEase, METH_O, NULL},
     {"close_await", CloseAwait, METH_VARARGS, NULL},
     {"state", State, METH_NOARGS, NULL},
     {"message", Message, METH_NOARGS, NULL},

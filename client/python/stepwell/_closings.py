@@ -2,74 +2,80 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from _thread import RLock  # type: ignore[attr-defined]  # older declarations lack it
 
 from stepwell._load import core
 
-KEPT_MAX = 8  # each holds descriptors, and rings
+KEPT_WHOLE = 8  # each holds descriptors and rings, and has an agent started where there is none
+KEPT_MAX = 4096  # a page each, with what the agent says of it
+_ASKED = 64  # of those before the last ones, each time that a window is left
 _SLICE_MS = 50  # of a wait: a signal's handler runs between two
 
 
-class Closing:
-    """One window's, as core.close_begin() gives it. Any thread may ask, also while another one waits: the recorder answers
-    them one after the other."""
-
-    def __init__(self, held: object) -> None:
-        self._held = held
-        self._told = 0
-        self._asking = RLock()
-
-    def ask(self, wait_ms: int) -> int:
-        """1 = stored, 0 = not yet, -1 = nobody will say."""
-        if self._told == 0 and self._asking.acquire(timeout=wait_ms / 1000):
-            try:
-                if self._told == 0:
-                    self._told = core.close_await(self._held, wait_ms)
-                if self._told != 0:
-                    self._held = None  # with what it holds
-            finally:
-                self._asking.release()
-        return self._told
-
-    def is_stored_within(self, wait_ms: int) -> bool:
-        until = time.monotonic() + wait_ms / 1000
-        while True:
-            left_ms = max(0, int(1000 * (until - time.monotonic())))
-            told = self.ask(min(left_ms, _SLICE_MS))
-            if told != 0 or left_ms == 0:
-                return told == 1
-
-
 class Closings:
-    """Those of a run that are not known to be stored: the last ones, and of others how many. With the run's lock held,
-    but for waits."""
+    """Those of a run that are not known to be stored. With the run's lock held, but for waits. An interrupt at any line
+    leaves it telling too little of what is stored, never too much."""
 
     def __init__(self) -> None:
-        self._kept: list[Closing] = []
+        self._kept: list[object] = []  # as core.close_begin() puts them there, the oldest first
+        self._next = 0  # that is asked
         self.unknown_count = 0  # that nobody will tell of: refused ones, and more at a time than are kept
 
     def leave(self) -> bool:
         """Closes what is recorded into. False = nothing is."""
-        self.unknown_count += 1  # an interrupt may come before it is kept
-        held = core.close_begin()
-        told = [(one, one.ask(0)) for one in self._kept]
-        waiting = [one for one, answer in told if answer == 0]
-        if held is not None:
-            waiting.append(Closing(held))
-        self._kept = waiting[-KEPT_MAX:]
-        self.unknown_count += sum(answer < 0 for _, answer in told) + len(waiting) - len(self._kept) - 1
-        return held is not None
+        self._let_go()
+        return core.close_begin(self._kept)
 
-    def waiting(self) -> list[Closing]:
+    def _let_go(self) -> None:
+        """Of what is stored, and for one more of what the others hold."""
+        last = self._kept[1 - KEPT_WHOLE :]
+        before = self._kept[: 1 - KEPT_WHOLE]
+        first = self._next if self._next < len(before) else 0
+        self._next = first + _ASKED
+        for one in before[first : first + _ASKED]:
+            if not self._forget(one):
+                core.close_ease(one)
+        for one in last:
+            self._forget(one)
+        while len(self._kept) >= KEPT_MAX:
+            self.unknown_count += 1
+            del self._kept[:1]
+
+    def _forget(self, one: object) -> bool:
+        """Where it is known what became of it."""
+        told = core.close_await(one, 0)
+        if told == 0:
+            return False
+        if told < 0:
+            self.unknown_count += 1
+        with contextlib.suppress(ValueError):  # a signal's handler may have closed the run meanwhile
+            self._kept.remove(one)
+        return True
+
+    def waiting(self) -> list[object]:
         return list(self._kept)
 
-    def take(self) -> list[Closing]:
+    def take(self) -> list[object]:
         waiting, self._kept = self._kept, []
         return waiting
 
 
-def are_stored_within(closings: list[Closing], wait_ms: int) -> bool:
+def are_stored_within(closings: list[object], wait_ms: int) -> bool:
     until = time.monotonic() + wait_ms / 1000
-    told = [one.is_stored_within(max(0, int(1000 * (until - time.monotonic())))) for one in closings]
-    return all(told)
+    are_stored = True
+    for one in reversed(closings):
+        told = _told_within(one, until)
+        are_stored = are_stored and told == 1
+        if told < 0:
+            until = 0.0  # where nobody takes this one, nobody comes for those before it
+    return are_stored
+
+
+def _told_within(closing: object, until: float) -> int:
+    """1 = stored, 0 = not yet, -1 = nobody will say. Any number of threads may ask."""
+    while True:
+        left_ms = max(0, int(1000 * (until - time.monotonic())))
+        told = core.close_await(closing, min(left_ms, _SLICE_MS))
+        if told != 0 or left_ms == 0:
+            return told
