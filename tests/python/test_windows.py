@@ -165,11 +165,12 @@ class WindowsTest(ProductTest):
         self.assertTrue(self.eventually(lambda: self.batches() == {"step": [0, 1, 7, 8], "forward": [0, 1, 7, 8]}))
 
     def test_an_interrupt_at_any_line_of_a_schedule_leaves_a_recorder_that_goes_on(self):
-        # Of its own, with an agent of its own: beside the other tests' writers there is no room for its hundreds.
+        # With a spool and an agent of its own: it has thousands of writers, which an agent is busy with for as long as the
+        # machine is. What comes after them goes to the one of all tests.
         scratch = tempfile.TemporaryDirectory(dir=product.folder(), ignore_cleanup_errors=True)
         self.addCleanup(scratch.cleanup)
         out, _ = self.run_trial(interrupts.SOURCE + textwrap.dedent("""
-            import stepwell
+            import os, stepwell
             from stepwell.integrations.pytorch import TrainingLoop
             def live():
                 with stepwell.init(schedule=stepwell.schedule(wait=1, active=1)) as run:
@@ -182,10 +183,10 @@ class WindowsTest(ProductTest):
             print(swallowed, count > 300)
             run = stepwell.init()
             run.close()
-            run = stepwell.init()
+            run = stepwell.init(spool_dir=os.environ["PRODUCT_SPOOL"])
             for index, batch in run.steps("ab"):
                 with run.scope("after"): pass
-            print(run.close(60))  # who lives waits for none of the hundreds that are dead
+            print(run.close(60))
             """), variables={"STEPWELL_EXIT_WAIT": "0", "STEPWELL_SPOOL_DIR": scratch.name})  # fmt: skip
         self.assertEqual("[] True\nTrue\n", out)
         self.assertTrue(self.eventually(lambda: self.batches().get("after") == [0, 1]), self.batches())
