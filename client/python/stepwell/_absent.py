@@ -181,7 +181,11 @@ def open(*options: object) -> int:
     return _STATE_CLOSED
 
 
-def close_begin() -> None:
+def close_begin(into: list[object], /) -> bool:
+    return False
+
+
+def close_ease(closing: object, /) -> None:
     return None
 
 

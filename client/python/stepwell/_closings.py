@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 
 from stepwell._load import core
@@ -49,8 +48,10 @@ class Closings:
             return False
         if told < 0:
             self.unknown_count += 1
-        with contextlib.suppress(ValueError):  # a signal's handler may have closed the run meanwhile
+        try:
             self._kept.remove(one)
+        except ValueError:
+            pass  # a signal's handler has closed the run meanwhile
         return True
 
     def waiting(self) -> list[object]:
