@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "client/python/core/around.h"
 #include "client/python/core/capture.h"
 #include "client/python/core/environment.h"
 #include "client/python/core/hooked.h"
@@ -234,17 +235,17 @@ static int Add(PyObject* module, const char* name, PyTypeObject* type) {
 }
 
 PyMODINIT_FUNC PyInit__core(void) {
-  if (PyType_Ready(&Recording_Type) < 0 || PyType_Ready(&Loop_Type) < 0 ||
-      PyType_Ready(&Hooked_Type) < 0 || !Names_Init() || !Scope_Init() || !Steps_Init() ||
-      !TimedCall_Init() || !TransferCall_Init()) {
+  if (PyType_Ready(&Recording_Type) < 0 || PyType_Ready(&Around_Type) < 0 ||
+      PyType_Ready(&Loop_Type) < 0 || PyType_Ready(&Hooked_Type) < 0 || !Names_Init() ||
+      !Scope_Init() || !Steps_Init() || !TimedCall_Init() || !TransferCall_Init()) {
     return NULL;
   }
   PyObject* module = PyModule_Create(&definition);
   if (module != NULL && Add(module, "Recording", &Recording_Type) &&
-      Add(module, "Scope", &Scope_Type) && Add(module, "Series", &Series_Type) &&
-      Add(module, "Steps", &Steps_Type) && Add(module, "Loop", &Loop_Type) &&
-      Add(module, "Hooked", &Hooked_Type) && Add(module, "TimedCall", &TimedCall_Type) &&
-      Add(module, "FetchCall", &FetchCall_Type) &&
+      Add(module, "Around", &Around_Type) && Add(module, "Scope", &Scope_Type) &&
+      Add(module, "Series", &Series_Type) && Add(module, "Steps", &Steps_Type) &&
+      Add(module, "Loop", &Loop_Type) && Add(module, "Hooked", &Hooked_Type) &&
+      Add(module, "TimedCall", &TimedCall_Type) && Add(module, "FetchCall", &FetchCall_Type) &&
       Add(module, "TransferCall", &TransferCall_Type) &&
       PyModule_AddStringConstant(module, "version", STEPWELL_VERSION) == 0) {
     return module;

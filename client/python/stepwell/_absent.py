@@ -36,6 +36,14 @@ class Scope:
         return self
 
 
+class Around:
+    def __enter__(self) -> Around:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+
 class Series:
     def record(self, value: object, /) -> None:
         pass
