@@ -69,6 +69,59 @@ class EndingsTest(ProductTest):
         self.assertIn(f"stored: stepwell report {self.trial}", err)
         self.assertEqual({"step": 2, "dataloader_next": 4, "train_batch": 3}, self.counts())
 
+    def test_nothing_is_called_stored_while_a_window_before_is_not(self):
+        for name, leaves in [("off", "run.off(); run.on()"), ("on", "run.on(interval=2.0)"), ("flush", "run.flush(0)")]:
+            with self.subTest(name):
+                # The first window names a master that is not there, all later ones name the one that is.
+                out, err = self.run_trial(f"""
+                    import os, stepwell
+                    run = stepwell.init(server="127.0.0.1:1")
+                    run.record("before", 1)
+                    run._options["server"] = os.environ["STEPWELL_SERVER"]
+                    {leaves}
+                    run.record("after", 1)
+                    print(run.flush(0.2), run.close(0.2))
+                    """, variables={"STEPWELL_TRIAL": f"{self.trial}.{name}"})  # fmt: skip
+                self.assertEqual("False False\n", out)
+                self.assertIn("not stored yet, its agent goes on", err)
+
+    MANY = """
+            import os, stepwell
+            from stepwell import _closings
+            await_ack, is_told = _closings.core.close_await, False
+            _closings.core.close_await = lambda one, wait_ms: await_ack(one, wait_ms) if is_told else 0
+            run = stepwell.init()
+            def leave_windows(count):
+                for window in range(count):
+                    run.record("window", window)
+                    run.off(); run.on()
+                return len(os.listdir("/proc/self/fd"))
+            """
+
+    def test_any_number_of_windows_is_waited_for(self):
+        """None is known to be stored until all are left."""
+        out, err = self.run_trial(self.MANY + """
+            before = leave_windows(20)
+            print(leave_windows(100) < before + 20, len(run._closings.waiting()))
+            is_told = True
+            print(run.flush(60), len(run._closings.waiting()))
+            run.off()
+            print(len(run._closings.waiting()), run.close(60))
+            """)
+        self.assertEqual("True 120\nTrue 121\n51 True\n", out)
+        self.assertIn(f"stored: stepwell report {self.trial}", err)
+        self.assertEqual({"window": 120}, self.counts())
+
+    def test_of_more_windows_than_are_kept_it_is_told_that_nobody_knows(self):
+        out, err = self.run_trial("from stepwell import _closings; _closings.KEPT_MAX = 9\n" + textwrap.dedent(self.MANY + """
+            leave_windows(11)
+            is_told = True
+            print(run.flush(60), run.close(60))
+            """))
+        self.assertEqual("False False\n", out)
+        self.assertIn("not known to be stored, 3 windows before the last: stepwell agent status", err)
+        self.await_counts({"window": 11})
+
     def test_signal_handlers_are_the_trainings_own(self):
         out, _ = self.run_trial("""
             import signal
@@ -181,6 +234,15 @@ class EndingsTest(ProductTest):
                                 ("disabled", {"STEPWELL_DISABLED": "1"})]:  # fmt: skip
             with self.subTest(name):
                 self.assertEqual("", self.run_trial(RECORDED, variables=variables)[1])
+
+    def test_agent_rule_13_where_no_master_answers_the_end_says_how_it_gets_there(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            server = f"127.0.0.1:{free.getsockname()[1]}"
+        _, err = self.run_trial(RECORDED, variables={"STEPWELL_SERVER": server, "STEPWELL_EXIT_WAIT": "0.2"})
+        self.assertEqual(
+            f"stepwell: no master at {server}: stepwell serve --grpc-listen {server}, and its agent sends it (later "
+            f"stepwell upload --server {server} {os.environ['PRODUCT_SPOOL']}), then stepwell report {self.trial}",
+            err.splitlines()[-1])  # fmt: skip
 
     def test_a_run_that_is_off_at_its_end_says_what_became_of_it(self):
         _, err = self.run_trial(RECORDED + "run.flush(60); run.off()", variables={"STEPWELL_OFFLINE": "1"})

@@ -4,6 +4,7 @@ import pathlib
 import unittest
 
 import frameworks
+import test_composer
 from frameworks import FrameworkTest
 
 _TORCH = """
@@ -305,7 +306,8 @@ class ComposerTest(FrameworkTest):
                   schedulers=torch.optim.lr_scheduler.StepLR(optimizer, 1), step_schedulers_every_batch=True,
                   max_duration="2ep", callbacks=[Other(), StepwellCallback()], algorithms=[Scale()], device="cpu",
                   progress_bar=False, log_to_console=False)
-    one.fit(); one.close()
+    one.state._iteration_length = "1ep"     # else none ends
+    one.fit(); one.eval(loader(8)); one.predict(loader(8)); one.close()
     """)
         steps = list(range(12))
         self.assert_steps(steps, (
@@ -314,12 +316,21 @@ class ComposerTest(FrameworkTest):
             "algorithm/Scale/after_loss"))  # fmt: skip
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
         self.assertEqual([0, 6], self.batches_of("epoch"))
-        self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
+        # After each epoch, and by itself.
+        self.assertEqual([-1] * 6, self.batches_of("dataloader_next", {"loader": "eval"}))
         self.assert_samples_per_second({batch: 4 for batch in steps})
         events = {sample.name for sample in self.samples() if sample.group == "composer"}
-        wanted = {"fit", "epoch", "dataloader", "batch", "train_batch", "forward", "loss", "backward", "eval_all",
-                  "eval", "eval_batch", "eval_forward"}  # fmt: skip
-        self.assertLessEqual({f"event/{name}" for name in wanted}, events)
+        self.assertEqual({f"event/{name}" for name in test_composer.TIMINGS}, events)
+
+    def test_its_events_are_those_that_are_known(self):
+        """Of the release that is installed: which come in pairs, and which do not."""
+        out, _ = self.train("""
+    from composer import Event
+    pairs = sorted(event.canonical_name for event in Event if event.is_before_event)
+    assert pairs == sorted(event.canonical_name for event in Event if event.is_after_event)
+    print(pairs, [event.value for event in Event if not event.is_before_event and not event.is_after_event])
+    """)
+        self.assertIn(f"{sorted(test_composer.TIMINGS)} {test_composer.ALONE}\n", out)
 
 
 class AccelerateTest(FrameworkTest):

@@ -66,6 +66,21 @@ class UnequalFetchesTest(FrameworkTest):
         self.assert_slow_ones(list(range(12)))
         self.assertEqual(list(range(12)), self.batches_of("backward"))
 
+    def test_of_accelerate_that_is_resumed_within_an_epoch(self):
+        self.train(self.ACCELERATE + """
+    from stepwell.integrations.accelerate import watch
+    watched = watch(accelerator, train, batch=4)
+    for loader in (accelerator.skip_first_batches(train, 4), train):
+        for batch in loader:
+            accelerator.backward(model(**batch)["loss"])
+            optimizer.step(); optimizer.zero_grad()
+    watched.end()
+    """)
+        steps = list(range(4, 12))
+        for name in ("step", "dataloader_next", "backward", "samples_per_second"):
+            self.assertEqual(steps, self.batches_of(name), name)
+        self.assertEqual([(4, 0.0), (6, 1.0)], sorted((s.batch, s.value) for s in self.samples() if s.name == "epoch"))
+
     def test_of_accelerate_by_hooks(self):
         self.train("    import stepwell; stepwell.init()" + self.ACCELERATE + "\n    fit()\n")
         self.assert_slow_ones(list(range(12)))

@@ -283,11 +283,11 @@ class HarmTest(ProductTest):
         print(pickle.loads(pickle.dumps(model.forward))(10), copy.deepcopy(model.forward)(10))
     print(pickle.loads(pickle.dumps(data_loader.send_to_device))(1))
     watched.end()
-    composers.close()
+    composers.close(); transformers.end()
     print([type(owner) is kind for owner, (kind, _) in zip(owners, before)], data_loader.send_to_device is send_to_device)
     """)
         self.assertEqual("False {'_step_count': 1}\n" + 4 * "50 20 50 20 20 20\n" + "1\n"
-                         f"{[True] * 9 + [False, True]} True\n", out, err)  # fmt: skip
+                         f"{[True] * 11} True\n", out, err)  # fmt: skip
 
     def test_what_is_watched_is_seen_and_called_as_it_was(self):
         out, err = self.run_watched("""

@@ -110,9 +110,32 @@ class SwitchingTest(ProductTest):
             first.record("value", 3)  # there is one recorder in a process
             """)
         self.assertEqual(f"True True {self.trial}\n", out)
-        self.assertEqual(1, err.count("'another' is not opened"), err)
+        self.assertEqual(1, err.count("ignored: trial 'another'"), err)
         self.assertEqual([1], [sample.value for sample in self.samples()])
         self.assertEqual([2, 3], [sample.value for sample in self.samples(self.trial + ".second")])
+
+    def test_a_second_init_names_all_options_that_it_ignores_and_no_others(self):
+        out, err = self.run_trial("""
+            import warnings, stepwell
+            warnings.simplefilter("always")
+            def open_again(**options):
+                with warnings.catch_warnings(record=True) as told:
+                    warnings.simplefilter("always")
+                    stepwell.init(**options)
+                print([str(one.message).partition("ignored: ")[2] for one in told])
+            def plan(): return stepwell.schedule(wait=1, active=2)
+            given = {"interval": 1.0, "groups": "cpu", "labels": {"a": "b"}, "rank": 0}
+            run = stepwell.init(schedule=plan(), **given)
+            open_again()
+            open_again(trial=run.trial, schedule=plan(), **given)
+            for index, batch in run.steps("abc", start=4): pass     # its windows count from there
+            open_again(schedule=plan())
+            open_again(trial="another", interval=0.5, groups="memory", labels={"a": "c"}, token="secret", rank=3,
+                       start_agent=False, schedule=lambda batch: True)
+            """)
+        self.assertEqual("[]\n[]\n[]\n[\"trial 'another', interval, groups, labels, token, rank, start_agent, schedule\"]\n",
+                         out)  # fmt: skip
+        self.assertNotIn("secret", err)
 
     def test_a_closed_run_records_nothing_and_raises_nothing(self):
         out, err = self.run_trial("""
@@ -155,11 +178,11 @@ class SwitchingTest(ProductTest):
             from stepwell import _run
             run = stepwell.init()
             close = _run.core.close_begin
-            def close_and_more():
+            def close_and_more(into):
                 _run.core.close_begin = close
-                closing = close()
+                is_left = close(into)
                 run.close()
-                return closing
+                return is_left
             _run.core.close_begin = close_and_more
             run.flush(0)
             print(run.state)
@@ -173,9 +196,9 @@ class SwitchingTest(ProductTest):
             run = stepwell.init()
             loop = iter(run.steps("abcd"))
             close = _run.core.close_begin
-            def late_close():
+            def late_close(into):
                 for _ in loop: pass
-                return close()
+                return close(into)
             _run.core.close_begin = late_close
             next(loop)
             run.close()

@@ -179,6 +179,104 @@ class TellingTest(ProductTest):
         self.assertEqual({"after 1": -1, "after 2": -1},
                          {sample.name: sample.batch for sample in self.samples() if sample.name.startswith("after")})  # fmt: skip
 
+    def test_a_loop_that_is_dropped_leaves_the_step_of_one_that_began_after_it_alone(self):
+        self.run_trial("""
+            from stepwell.integrations.pytorch import TrainingLoop
+            training = TrainingLoop()
+            older = training.steps("abc", epoch=0)
+            next(older)
+            for index, batch in training.steps("xyz", epoch=1):
+                if batch == "x": older.close()
+                with training.train_batch: pass
+            for index, batch in training.steps("de", epoch=2):
+                if batch == "e": break      # one that is left itself still counts none
+            """)
+        self.assertEqual([0, 1, 2, 3, 4], self.batches("step"))
+        self.assertEqual([1, 2, 3], self.batches("train_batch"))
+        self.assertEqual([(0, 0.0), (1, 1.0), (4, 2.0)],
+                         sorted((s.batch, s.value) for s in self.samples() if s.name == "epoch"))  # fmt: skip
+
+
+# Hugging Face's Trainer, of little.
+_TRAINER = """
+import sys, types
+from types import SimpleNamespace as Made
+transformers = types.ModuleType("transformers")
+class Callback: pass
+transformers.TrainerCallback = Callback
+sys.modules["transformers"] = transformers
+class Loader(list): pass
+class Trainer:
+    def __init__(self):
+        self.callback_handler, self.loaders = Made(callbacks=[]), []
+    def add_callback(self, callback): self.callback_handler.callbacks.append(callback)
+    def get_eval_dataloader(self):
+        self.loaders.append(Loader("xy"))
+        return self.loaders[-1]
+    def prediction_step(self): pass
+    def evaluate(self):
+        for batch in self.get_eval_dataloader(): self.prediction_step()
+    def train(self):
+        state, control, loader = Made(global_step=0, epoch=0), Made(), Loader("ab")
+        (callback,) = self.callback_handler.callbacks
+        callback.on_train_begin(None, state, control, train_dataloader=loader)
+        for batch in loader:
+            callback.on_step_begin(None, state, control)
+            state.global_step += 1
+            callback.on_step_end(None, state, control)
+        callback.on_epoch_end(None, state, control); callback.on_train_end(None, state, control)
+import stepwell
+from stepwell import _run
+from stepwell.integrations.transformers import watch
+trainer = Trainer()
+"""
+
+
+class ClosedRunTest(ProductTest):
+    """A watched training whose run was closed."""
+
+    def test_an_evaluation_after_its_run_was_closed_opens_none_and_a_training_does(self):
+        out, _ = self.run_trial(_TRAINER + """
+with stepwell.init() as run:
+    watch(trainer)
+    trainer.train(); trainer.evaluate()
+trainer.evaluate()
+another = Trainer()
+watch(another)
+another.evaluate()
+from stepwell.integrations.keras import _Watcher
+from stepwell.integrations.lightning import Actions
+_Watcher(None, None).eval_begins()
+actions = Actions()
+actions.begin("test", None)
+for told in (actions.start, actions.stop): told("[_EvaluationLoop].test_next")
+print(_run._run is run, run.state)
+with stepwell.init(trial=run.trial + ".second") as second: trainer.evaluate()
+trainer.evaluate()
+print(_run._run is second)
+trainer.train()
+print(_run._run is second, _run._run.state)
+""")
+        self.assertEqual("True closed\nTrue\nFalse recording\n", out)
+        # The last training's run has the name of the first one's.
+        evaluated = [[s.labels["loader"] for s in self.samples(trial) if s.name == "dataloader_next"].count("eval")
+                     for trial in (self.trial, self.trial + ".second")]  # fmt: skip
+        self.assertEqual([2, 2], evaluated)
+        self.assertEqual([0, 0, 1, 1], sorted(s.batch for s in self.samples() if s.name == "step"))
+
+    def test_what_is_watched_of_an_evaluation_is_left_alone_again(self):
+        out, _ = self.run_trial(_TRAINER + """
+watched = watch(trainer)
+watch(trainer)
+for _ in range(2): trainer.train(); trainer.evaluate()
+print([type(loader) is Loader for loader in trainer.loaders], type(trainer) is Trainer)
+watched.end()
+trainer.evaluate()
+print(type(trainer) is Trainer, len(trainer.callback_handler.callbacks))
+""")
+        self.assertEqual("[True, True] False\nTrue 1\n", out)
+        self.assertEqual(4, self.counts().get("eval_batch"))
+
 
 class RefusedProfilerTest(ProductTest):
     """torch.profiler with a torch of little, where nobody takes what it saw."""

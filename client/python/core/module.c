@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "client/python/core/around.h"
 #include "client/python/core/capture.h"
 #include "client/python/core/environment.h"
 #include "client/python/core/hooked.h"
@@ -70,17 +71,27 @@ static void EndClosing(PyObject* closing) {
   stepwell_close_end((stepwell_closing*)PyCapsule_GetPointer(closing, kClosing));
 }
 
-// close_begin(): what close_await() takes, which is ended where nobody has it any more; None = nothing
-// was open.
-static PyObject* CloseBegin(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
+// close_begin(list): appends what close_await() takes, which is ended where nobody has it any more. In one, for a
+// handler of a signal that raises in between would lose it. False = nothing was open.
+static PyObject* CloseBegin(PyObject* Py_UNUSED(self), PyObject* list) {
+  if (!PyList_Check(list)) {
+    PyErr_SetString(PyExc_TypeError, "close_begin: not a list");
+    return NULL;
+  }
   stepwell_closing* closing = NULL;
   Py_BEGIN_ALLOW_THREADS;
   closing = stepwell_close_begin();
   Py_END_ALLOW_THREADS;
-  if (closing == NULL) Py_RETURN_NONE;
+  if (closing == NULL) Py_RETURN_FALSE;
   PyObject* held = PyCapsule_New(closing, kClosing, EndClosing);
-  if (held == NULL) stepwell_close_end(closing);
-  return held;
+  if (held == NULL) {
+    stepwell_close_end(closing);
+    return NULL;
+  }
+  const int failed = PyList_Append(list, held);
+  Py_DECREF(held);
+  if (failed != 0) return NULL;
+  Py_RETURN_TRUE;
 }
 
 // close_await(closing, milliseconds): 1 = stored, 0 = not yet, -1 = nobody will say.
@@ -95,6 +106,16 @@ static PyObject* CloseAwait(PyObject* Py_UNUSED(self), PyObject* args) {
   told = stepwell_close_await(closing, wait_ms);
   Py_END_ALLOW_THREADS;
   return PyLong_FromLong(told);
+}
+
+// close_ease(closing): it holds little from here on.
+static PyObject* CloseEase(PyObject* Py_UNUSED(self), PyObject* held) {
+  stepwell_closing* closing = (stepwell_closing*)PyCapsule_GetPointer(held, kClosing);
+  if (closing == NULL) return NULL;
+  Py_BEGIN_ALLOW_THREADS;
+  stepwell_close_ease(closing);
+  Py_END_ALLOW_THREADS;
+  Py_RETURN_NONE;
 }
 
 static PyObject* State(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
@@ -164,7 +185,8 @@ static PyObject* AfterFork(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignore
 
 static PyMethodDef functions[] = {
     {"open", Open, METH_VARARGS, NULL},
-    {"close_begin", CloseBegin, METH_NOARGS, NULL},
+    {"close_begin", CloseBegin, METH_O, NULL},
+    {"close_ease", CloseEase, METH_O, NULL},
     {"close_await", CloseAwait, METH_VARARGS, NULL},
     {"state", State, METH_NOARGS, NULL},
     {"message", Message, METH_NOARGS, NULL},
@@ -213,17 +235,17 @@ static int Add(PyObject* module, const char* name, PyTypeObject* type) {
 }
 
 PyMODINIT_FUNC PyInit__core(void) {
-  if (PyType_Ready(&Recording_Type) < 0 || PyType_Ready(&Loop_Type) < 0 ||
-      PyType_Ready(&Hooked_Type) < 0 || !Names_Init() || !Scope_Init() || !Steps_Init() ||
-      !TimedCall_Init() || !TransferCall_Init()) {
+  if (PyType_Ready(&Recording_Type) < 0 || PyType_Ready(&Around_Type) < 0 ||
+      PyType_Ready(&Loop_Type) < 0 || PyType_Ready(&Hooked_Type) < 0 || !Names_Init() ||
+      !Scope_Init() || !Steps_Init() || !TimedCall_Init() || !TransferCall_Init()) {
     return NULL;
   }
   PyObject* module = PyModule_Create(&definition);
   if (module != NULL && Add(module, "Recording", &Recording_Type) &&
-      Add(module, "Scope", &Scope_Type) && Add(module, "Series", &Series_Type) &&
-      Add(module, "Steps", &Steps_Type) && Add(module, "Loop", &Loop_Type) &&
-      Add(module, "Hooked", &Hooked_Type) && Add(module, "TimedCall", &TimedCall_Type) &&
-      Add(module, "FetchCall", &FetchCall_Type) &&
+      Add(module, "Around", &Around_Type) && Add(module, "Scope", &Scope_Type) &&
+      Add(module, "Series", &Series_Type) && Add(module, "Steps", &Steps_Type) &&
+      Add(module, "Loop", &Loop_Type) && Add(module, "Hooked", &Hooked_Type) &&
+      Add(module, "TimedCall", &TimedCall_Type) && Add(module, "FetchCall", &FetchCall_Type) &&
       Add(module, "TransferCall", &TransferCall_Type) &&
       PyModule_AddStringConstant(module, "version", STEPWELL_VERSION) == 0) {
     return module;

@@ -36,6 +36,14 @@ class Scope:
         return self
 
 
+class Around:
+    def __enter__(self) -> Around:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+
 class Series:
     def record(self, value: object, /) -> None:
         pass
@@ -181,7 +189,11 @@ def open(*options: object) -> int:
     return _STATE_CLOSED
 
 
-def close_begin() -> None:
+def close_begin(into: list[object], /) -> bool:
+    return False
+
+
+def close_ease(closing: object, /) -> None:
     return None
 
 

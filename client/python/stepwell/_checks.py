@@ -148,3 +148,13 @@ def series(given: str, *, group: str, unit: str, kind: str) -> int:
     if kind not in KINDS:
         _refuse("kind", kind, ", ".join(KINDS))
     return KINDS[kind]
+
+
+def ignored(given: Mapping[str, object], in_use: Mapping[str, object]) -> list[str]:
+    """What was given to init() and is not so of the run that is open, as its options are called: a token is not shown."""
+
+    def is_given(key: str, value: object) -> bool:
+        return not (value is None or value is True or value == {} or (key, value) == ("interval_us", 0))
+
+    shown = {"interval_us": "interval", "trial": f"trial {given['trial']!r}"}
+    return [shown.get(key, key) for key, value in given.items() if is_given(key, value) and value != in_use[key]]

@@ -45,8 +45,10 @@ def lines(steps: int, steps_ns: int, paths: dict[str, tuple[int, int]], ending: 
     return [*shown, *given_up, f"stepwell: {ending}"]
 
 
-def ending(trial: str | None, stored: bool, message: str, page: str = "") -> str:
-    """Where to read more. `message` is the recorder's, from before it was closed; `page` is the trial's."""
+def ending(trial: str | None, stored: bool, message: str, page: str = "", *, unknown_count: int = 0, absent: str = "",
+           spool_dir: str = "") -> str:  # fmt: skip
+    """Where to read more. `message` is the recorder's, from before it was closed; `page` is the trial's; of so many windows
+    nobody knows whether they are stored, as all others are; `absent` is the address of a master that does not answer."""
     import shlex
 
     report = f"stepwell report {shlex.quote(trial)}" if trial else "stepwell trials"
@@ -58,4 +60,18 @@ def ending(trial: str | None, stored: bool, message: str, page: str = "") -> str
         return f"no master: stepwell serve, then {command}, then {report}"
     if message:
         return f"not stored: {message}"
+    if unknown_count > 0:
+        return f"not known to be stored, {unknown_count:,} windows before the last: stepwell agent status, then {report}"
+    if absent:
+        upload = f"stepwell upload --server {absent} {shlex.quote(spool_dir)}"
+        return f"no master at {absent}: {_first_at(absent)} (later {upload}), then {report}"
     return f"not stored yet, its agent goes on: {report}, or stepwell agent status"
+
+
+def _first_at(address: str) -> str:
+    """The agent of a run stays for some minutes; no upload is taken as long as it does."""
+    host, _, port = address.rpartition(":")
+    if host not in ("localhost", "[::1]") and not host.startswith("127."):
+        return "its agent sends it to one that comes"
+    listen = "" if port == "7817" else f" --grpc-listen {address}"
+    return f"stepwell serve{listen}, and its agent sends it"

@@ -1,4 +1,4 @@
-"""Closings: windows of a run that were left, and whether the master has them. With the run's lock held, but for waits."""
+"""Closings: windows of a run that were left, and whether the master has them."""
 
 from __future__ import annotations
 
@@ -6,40 +6,77 @@ import time
 
 from stepwell._load import core
 
-_KEPT_MAX = 4  # each holds descriptors
+KEPT_WHOLE = 8  # each holds descriptors and rings, and has an agent started where there is none
+KEPT_MAX = 4096  # a page each, with what the agent says of it
+_ASKED = 64  # of those before the last ones, each time that a window is left
 _SLICE_MS = 50  # of a wait: a signal's handler runs between two
 
 
-def is_stored_within(closing: object, wait_ms: int) -> bool:
-    """`closing` as core.close_begin() gives it."""
-    until = time.monotonic() + wait_ms / 1000
-    while closing is not None:
-        left_ms = max(0, int(1000 * (until - time.monotonic())))
-        told = core.close_await(closing, min(left_ms, _SLICE_MS))
-        if told != 0 or left_ms == 0:
-            return told == 1
-    return False
-
-
 class Closings:
-    """Those that may not be stored yet, the last ones."""
+    """Those of a run that are not known to be stored. With the run's lock held, but for waits. An interrupt at any line
+    leaves it telling too little of what is stored, never too much."""
 
     def __init__(self) -> None:
-        self._kept: list[object] = []
+        self._kept: list[object] = []  # as core.close_begin() puts them there, the oldest first
+        self._next = 0  # that is asked
+        self.unknown_count = 0  # that nobody will tell of: refused ones, and more at a time than are kept
 
-    def keep(self, closing: object) -> None:
-        waiting = [one for one in self._kept if core.close_await(one, 0) != 1]
-        if closing is not None:
-            waiting.append(closing)
-        self._kept = waiting[-_KEPT_MAX:]
+    def leave(self) -> bool:
+        """Closes what is recorded into. False = nothing is."""
+        self._let_go()
+        return core.close_begin(self._kept)
 
-    def take(self, closing: object) -> list[object]:
-        """All of them, and this one, which is None where nothing was open."""
+    def _let_go(self) -> None:
+        """Of what is stored, and for one more of what the others hold."""
+        last = self._kept[1 - KEPT_WHOLE :]
+        before = self._kept[: 1 - KEPT_WHOLE]
+        first = self._next if self._next < len(before) else 0
+        self._next = first + _ASKED
+        for one in before[first : first + _ASKED]:
+            if not self._forget(one):
+                core.close_ease(one)
+        for one in last:
+            self._forget(one)
+        while len(self._kept) >= KEPT_MAX:
+            self.unknown_count += 1
+            del self._kept[:1]
+
+    def _forget(self, one: object) -> bool:
+        """Where it is known what became of it."""
+        told = core.close_await(one, 0)
+        if told == 0:
+            return False
+        if told < 0:
+            self.unknown_count += 1
+        try:
+            self._kept.remove(one)
+        except ValueError:
+            pass  # a signal's handler has closed the run meanwhile
+        return True
+
+    def waiting(self) -> list[object]:
+        return list(self._kept)
+
+    def take(self) -> list[object]:
         waiting, self._kept = self._kept, []
-        return waiting if closing is None else [*waiting, closing]
+        return waiting
 
 
 def are_stored_within(closings: list[object], wait_ms: int) -> bool:
     until = time.monotonic() + wait_ms / 1000
-    told = [is_stored_within(one, max(0, int(1000 * (until - time.monotonic())))) for one in closings]
-    return all(told)
+    are_stored = True
+    for one in reversed(closings):
+        told = _told_within(one, until)
+        are_stored = are_stored and told == 1
+        if told < 0:
+            until = 0.0  # where nobody takes this one, nobody comes for those before it
+    return are_stored
+
+
+def _told_within(closing: object, until: float) -> int:
+    """1 = stored, 0 = not yet, -1 = nobody will say. Any number of threads may ask."""
+    while True:
+        left_ms = max(0, int(1000 * (until - time.monotonic())))
+        told = core.close_await(closing, min(left_ms, _SLICE_MS))
+        if told != 0 or left_ms == 0:
+            return told

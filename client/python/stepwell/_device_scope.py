@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from stepwell.hooks._device import Device
 
 
-class DeviceScope:
+class DeviceScope(core.Around):
     """Made by Run.device_scope(). The host's time is that of a scope of this name; the GPU's has the label `clock=device`,
     where the main thread has used it by then."""
 
@@ -27,18 +27,25 @@ class DeviceScope:
     def name(self) -> str:
         return self._scope.name
 
-    def __enter__(self) -> DeviceScope:
-        self._scope.__enter__()
+    def _begin(self) -> None:
         if threading.current_thread() is threading.main_thread():
-            self._tokens.append(begin(self.name))
-        return self
+            begun_count = len(self._tokens)
+            try:
+                self._tokens.append(begin(self.name))
+            except BaseException:  # Ctrl-C
+                del self._tokens[begun_count:]
+                forget(self.name)
+                raise
 
-    def __exit__(self, *exception: object) -> None:
+    def _end(self) -> None:
         if self._tokens and threading.current_thread() is threading.main_thread():
             device, token = self._tokens.pop()
-            if device is not None:
-                device.end(token)
-        self._scope.__exit__(*exception)
+            try:
+                if device is not None:
+                    device.end(token)
+            except BaseException:
+                forget(self.name)
+                raise
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """As a scope: of coroutines and generators, which take turns, the host's time alone."""
@@ -73,3 +80,12 @@ def begin(name: str) -> tuple[Device | None, Any]:
         _looked_batch = batch
         device.look(batch)
     return device, device.begin(name)
+
+
+def forget(name: str) -> None:
+    """It was not begun, or not ended: another one of that name may be."""
+    from stepwell.hooks import _device
+
+    device = _device.found()
+    if device is not None:
+        device.forget(name)

@@ -11,7 +11,7 @@ import sys
 import time
 
 _LOOPBACK = ("127.0.0.1", 7817)
-_LOOPBACK_WAIT_S = 0.5
+_ANSWER_WAIT_S = 0.5
 
 
 def _has_job() -> bool:
@@ -80,11 +80,31 @@ def server(given: str | None, spool_dir: str | None, starts_agent: bool) -> str 
         return None
     if not starts_agent or os.environ.get("STEPWELL_AGENT") == "off":
         return None
-    if os.path.exists(os.environ.get("STEPWELL_SYSTEM_ROOT") or "/run/stepwell"):
+    if os.path.exists(_system_root()):
         return None
-    temporary = os.environ.get("TMPDIR") or "/tmp"
-    root = spool_dir or os.environ.get("STEPWELL_SPOOL_DIR") or os.path.join(temporary, f"stepwell-{os.geteuid()}")
-    return None if _is_served(root) or _answers() else "offline"
+    return None if _is_served(spool_root(spool_dir)) or _answers(_LOOPBACK) else "offline"
+
+
+def spool_root(given: str | None) -> str:
+    """Where it records, as far as the recorder takes it."""
+    named = given or os.environ.get("STEPWELL_SPOOL_DIR")
+    if not named and os.path.exists(_system_root()):
+        return os.path.join(_system_root(), f"u{os.geteuid()}")
+    return named or os.path.join(os.environ.get("TMPDIR") or "/tmp", f"stepwell-{os.geteuid()}")
+
+
+def _system_root() -> str:
+    return os.environ.get("STEPWELL_SYSTEM_ROOT") or "/run/stepwell"
+
+
+def absent_server(given: str | None) -> str:
+    """The address that somebody named, where nobody listens; empty of others. A name is not looked up, which may take
+    longer than an exit should."""
+    named: str = given or os.environ.get("STEPWELL_SERVER") or ""
+    host, _, port = named.rpartition(":")
+    number = "127.0.0.1" if host == "localhost" else host.strip("[]")
+    is_number = ":" in number or number.replace(".", "").isdigit()
+    return named if is_number and not _answers((number, port)) else ""
 
 
 def _is_served(root: str) -> bool:
@@ -102,11 +122,11 @@ def _is_served(root: str) -> bool:
     return bool(held[0] != fcntl.F_UNLCK)
 
 
-def _answers() -> bool:
+def _answers(address: tuple[str, int | str]) -> bool:
     import socket
 
     try:
-        socket.create_connection(_LOOPBACK, _LOOPBACK_WAIT_S).close()
-    except OSError:
+        socket.create_connection((address[0], int(address[1])), _ANSWER_WAIT_S).close()
+    except (OSError, ValueError, OverflowError):
         return False
     return True

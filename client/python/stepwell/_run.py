@@ -8,8 +8,8 @@ import sys
 import time
 from _thread import RLock  # type: ignore[attr-defined]  # older declarations lack it
 
-from stepwell import _capture_door, _checks
-from stepwell._closings import Closings, are_stored_within, is_stored_within
+from stepwell import _capture_door, _checks, _hooks_door
+from stepwell._closings import Closings, are_stored_within
 from stepwell._load import core, is_absent
 from stepwell._tell import described, is_quiet, say, warn
 
@@ -47,11 +47,14 @@ class Run(core.Recording):
         self._steps_ns = 0
         self._paths: dict[str, tuple[int, int]] = {}
         self._schedule: Callable[[Place], object] | None = None
+        self._given_schedule: Callable[[Place], object] | None = None  # before a training that resumes offset it
         self._window_count = 0
         self._is_resumed = False
+        self._next_epoch = 0  # of a loop that says none
         self._is_stepped = False  # by a loop over steps(), or an integration
         self._refuses_hooks = False
-        self._closings = Closings()  # of windows before
+        self._closings = Closings()
+        self._unknown_count = 0  # windows that nobody knows of, where all others are stored
         self._is_handed_out = False
 
     @property
@@ -130,7 +133,7 @@ class Run(core.Recording):
         """Records nothing, and samples nothing, until on(). Again: changes nothing."""
         with self._lock:
             if self._is_on:
-                self._closings.keep(self._leave())
+                self._leave()
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Waits until all that was recorded so far is stored by the master; False = that is not known. The step that
@@ -139,10 +142,11 @@ class Run(core.Recording):
         with self._lock:
             if not self._is_on:
                 return False
-            closing = self._leave()
+            is_left = self._leave()
+            closings, unknown_count = self._closings.waiting(), self._closings.unknown_count
             if not self._is_closed:  # by a signal's handler, meanwhile
                 self._open()
-        return is_stored_within(closing, wait_ms)
+        return is_left and are_stored_within(closings, wait_ms) and unknown_count == 0
 
     def upload_trace(
         self, path: str | os.PathLike[str], *, epoch: int | None = None, first_batch: int | None = None,
@@ -174,11 +178,12 @@ class Run(core.Recording):
                 return False
             self._is_closed = True
             until = time.monotonic() + wait_ms / 1000
-            closing = self._leave(wait_ms / 1000) if self._is_on else None
-            _tell_hooks("run_ends")
-            closings = self._closings.take(closing)
-        if closings:
-            self._is_stored = are_stored_within(closings, max(0, round((until - time.monotonic()) * 1000)))
+            if self._is_on:
+                self._leave(wait_ms / 1000)
+            _hooks_door.tell("run_ends")
+            closings, unknown_count = self._closings.take(), self._closings.unknown_count
+        if closings and are_stored_within(closings, max(0, round((until - time.monotonic()) * 1000))):
+            self._is_stored, self._unknown_count = unknown_count == 0, unknown_count
         was_never_due = self._schedule is not None and self._window_count == 0 and not _is_disabled()
         if was_never_due and self._options["shows"] and self._pid == os.getpid():
             say("stepwell: nothing is recorded: no window of the schedule came; it follows loops over run.steps, those of "
@@ -257,14 +262,14 @@ class Run(core.Recording):
         self._was_recorded = True
         core.capture_by(_capture_door.tend)
 
-    def _leave(self, wait_s: float = 0.0) -> object:
-        """What is_stored_within() takes."""
-        _tell_hooks("recording_ends")
+    def _leave(self, wait_s: float = 0.0) -> bool:
+        """What was recorded until now is waited for by flush() and close(). False = nothing was open."""
+        _hooks_door.tell("recording_ends")
         _capture_door.recording_ends(wait_s)
         self._last_message = core.message()
         self._is_stored = False
         try:
-            return core.close_begin()
+            return self._closings.leave()
         finally:
             # Else an interrupt came before, and it is on still; or a signal's handler has left it.
             if self._is_on and core.state() not in (1, 2):
@@ -285,13 +290,16 @@ class Run(core.Recording):
         self._paths[path] = (before[0] + ns, before[1] + count)
 
     def _show_end(self) -> None:
-        from stepwell import _closing, _page
+        from stepwell import _closing, _identity, _page
 
         options: dict[str, Any] = self._options
         page = _page.link(self.trial, options["project"], options["server"]) if self._is_stored else ""
-        ending = _closing.ending(self.trial, self._is_stored, self._last_message, page)
+        is_late = not self._is_stored and not self._last_message and self._unknown_count == 0
+        ending = _closing.ending(self.trial, self._is_stored, self._last_message, page, unknown_count=self._unknown_count,
+                                 absent=_identity.absent_server(options["server"]) if is_late else "",
+                                 spool_dir=_identity.spool_root(options["spool_dir"]))  # fmt: skip
         said = _closing.lines(self._steps, self._steps_ns, self._paths, ending, self._dropped_count)
-        said[-1:-1] = _lines_of_hooks(self._steps > 0, {path.rpartition("/")[2] for path in self._paths})
+        said[-1:-1] = _hooks_door.lines_at_end(self._steps > 0, {path.rpartition("/")[2] for path in self._paths})
         say("\n".join(said))
 
 
@@ -354,23 +362,27 @@ def init(
     _checks.flag("hooks", hooks)
     global _run
     with _opening:
-        is_open = _run is not None and not _run._is_closed and _run._pid == os.getpid()
-        if hooks and not (is_open and _run is not None and _run._refuses_hooks):
-            _install_hooks(True)
-        if is_open and _run is not None:
-            if options["trial"] not in (None, _run.trial):
-                warn(f"stepwell: trial {_run.trial!r} is open already, and goes on; {trial!r} is not opened")
-            if schedule is not None and schedule != _run._schedule:
-                warn(f"stepwell: trial {_run.trial!r} is open already; the schedule is not followed")
-            return _run
+        found = open_run()
+        if hooks and not (found is not None and found._refuses_hooks):
+            _hooks_door.install(True)
+        if found is not None:
+            ignored = _checks.ignored(options, found._options)
+            if schedule is not None and schedule not in (found._schedule, found._given_schedule):
+                ignored.append("schedule")
+            if not hooks and _hooks_door.are_in():
+                ignored.append("hooks")
+            if ignored:
+                warn(f"stepwell: trial {found.trial!r} is open already, and goes on; ignored: {', '.join(ignored)}")
+            return found
         if not hooks:  # not of a run that is open: its steps go on
-            _install_hooks(False)
+            _hooks_door.install(False)
         if _run is not None and _run._is_on and _run._pid == os.getpid():
             _run._leave()  # an interrupt ended its close
         run = Run(_resolved(options))
         core.reset()
-        run._schedule, run._refuses_hooks = schedule, not hooks
-        _tell_hooks("run_begins", schedule is not None)
+        run._schedule = run._given_schedule = schedule
+        run._refuses_hooks = not hooks
+        _hooks_door.tell("run_begins", schedule is not None)
         try:
             _run = run
             if schedule is None:  # else its steps switch it on
@@ -401,37 +413,19 @@ def _is_disabled() -> bool:
     return os.environ.get("STEPWELL_DISABLED", "0") not in ("", "0")
 
 
-def _tell_hooks(what: str, *of: object) -> None:
-    hooks = sys.modules.get("stepwell.hooks")
-    if hooks is not None:
-        getattr(hooks, what)(*of)
-
-
-def _install_hooks(are_wanted: bool) -> None:
-    try:
-        from stepwell import hooks
-
-        hooks.install() if are_wanted else hooks.refuse()
-    except Exception as error:
-        warn(f"stepwell: nothing of torch is hooked: {described(error)}")
-
-
-def _lines_of_hooks(has_steps: bool, names: set[str]) -> list[str]:
-    hooks = sys.modules.get("stepwell.hooks")
-    try:
-        return [] if hooks is None else [f"stepwell: {line}" for line in hooks.lines_at_end(has_steps, names)]
-    except Exception:
-        return []
+def open_run() -> Run | None:
+    """That of this process, not one that it was forked with."""
+    return _run if _run is not None and not _run._is_closed and _run._pid == os.getpid() else None
 
 
 def init_alone() -> Run:
     """For an integration, which tells itself what hooks would see, under the same names: those of `stepwell run` stay."""
-    hooks = sys.modules.get("stepwell.hooks")
-    before = _run
-    run = init(hooks=hooks is not None and hooks.are_in())
-    if run is not before:
-        run._refuses_hooks = False  # nobody said so
-    return run
+    with _opening:
+        run = open_run()
+        if run is None:
+            run = init(hooks=_hooks_door.are_in())
+            run._refuses_hooks = False  # nobody said so
+        return run
 
 
 def is_any_opened() -> bool:

@@ -77,9 +77,10 @@ class Stepping:
         self._is_begun = self._is_part = False
 
     def end_epoch(self) -> None:
+        is_part = self._is_part  # whose end is no epoch's
         self.leave()
         schedule = self._run._schedule
-        if isinstance(schedule, Schedule) and schedule.per == "epoch" and self._run._is_on:
+        if not is_part and isinstance(schedule, Schedule) and schedule.per == "epoch" and self._run._is_on:
             self._run.off()
 
     def _begin(self) -> None:
@@ -98,6 +99,24 @@ def length_of(loader: Any) -> int | None:
         return len(loader)
     except Exception:  # theirs: a length that is asked for at a bad time
         return None
+
+
+class LoopEpoch:
+    """The epoch of a loop, for a schedule: as it is told, else the one after that of the loop before."""
+
+    def __init__(self, told: int | None) -> None:
+        self._known = told
+        self._is_counted = False
+
+    def of(self, run: Run) -> int:
+        return run._next_epoch if self._known is None else self._known
+
+    def begins(self, run: Run) -> None:
+        """It has a step. Again: changes nothing."""
+        if not self._is_counted:
+            self._known = self.of(run)
+            run._next_epoch = self._known + 1
+            self._is_counted = True
 
 
 class PlannedSteps:
@@ -137,17 +156,19 @@ def resume(run: Run, start: int | None, epoch: int | None, batch_in_epoch: int) 
     if schedule.per == "run" and start:
         run._schedule = schedule.resumed(batch=start)
     elif schedule.per == "epoch" and (epoch or batch_in_epoch):
-        run._schedule = schedule.resumed(batch=batch_in_epoch, epoch=epoch or 0)
+        run._schedule = schedule.resumed(batch=batch_in_epoch, epoch=run._next_epoch if epoch is None else epoch)
 
 
 class PlannedLoop:
     """One that is dropped is left by its `core.Loop`: a Ctrl-C in lines of a __del__ would be swallowed."""
 
     def __init__(self, run: Run, loader: Any, start: int | None, epoch: int | None, batch_in_epoch: int) -> None:
+        self._run = run
         self._stepping = Stepping(run, loader)
         self._items: Any = iter(loader)  # its errors are the training's to see
         self._start = start
         self._epoch = epoch
+        self._loop_epoch = LoopEpoch(epoch)
         self._batch_in_epoch = batch_in_epoch
         length = length_of(loader)
         self._length = None if length is None else batch_in_epoch + length
@@ -161,10 +182,12 @@ class PlannedLoop:
             raise StopIteration
         stepping = self._stepping
         batch = stepping.upcoming if self._start is None else self._start
-        place = Place(batch, self._epoch or 0, self._batch_in_epoch, self._length)
+        place = Place(batch, self._loop_epoch.of(self._run), self._batch_in_epoch, self._length)
         stepping.begin(place)
         if stepping.is_part:
             place = Place(stepping.upcoming)
+        else:
+            self._loop_epoch.begins(self._run)
         try:
             item = stepping.fetch(items)
         except StopIteration:

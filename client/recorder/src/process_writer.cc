@@ -306,7 +306,7 @@ std::uint64_t ProcessWriter::dropped_count() {
 
 bool ProcessWriter::Close(std::int64_t timeout_ms) {
   if (!Finish()) return false;
-  const bool is_stored = AwaitAck(timeout_ms) == Ack::kStored;
+  const bool is_stored = AwaitAckOf([this] { return AskAck(); }, timeout_ms) == Ack::kStored;
   Release();
   return is_stored;
 }
@@ -389,26 +389,42 @@ void ProcessWriter::PlaceLastEvents() {
   orphans_.clear();
 }
 
-ProcessWriter::Ack ProcessWriter::AwaitAck(std::int64_t timeout_ms) {
-  if (spool_->is_memory_only()) return Ack::kNever;
-  const spool::WriterHeader& header = spool_->header();
+ProcessWriter::Ack ProcessWriter::AwaitAckOf(const std::function<Ack()>& ask,
+                                             std::int64_t timeout_ms) {
   const std::uint64_t begin_ns = MonotonicNs();
   const auto wait_ns =
       static_cast<std::uint64_t>(std::max<std::int64_t>(timeout_ms, 0)) * 1'000'000;
-  const bool looks = LooksAfterAgent();
   milliseconds poll = kAckPollFirst;
   for (;;) {
-    const std::uint32_t state = header.agent_state.load(std::memory_order_acquire);
-    if (state == spool::kAgentAcked) return Ack::kStored;
-    if (state == spool::kAgentRefused || state == spool::kAgentSpooled) return Ack::kNever;
-    const std::uint64_t now_ns = MonotonicNs();
-    // What a run recorded that was too short for an agent to come is worth one, too.
-    if (looks) (void)starter_->Look(now_ns);
-    if (state == spool::kAgentNone && IsHopeless(now_ns)) return Ack::kNever;
-    if (now_ns - begin_ns >= wait_ns) return Ack::kNotYet;
+    const Ack told = ask();
+    if (told != Ack::kNotYet || MonotonicNs() - begin_ns >= wait_ns) return told;
     std::this_thread::sleep_for(poll);
     poll = std::min(poll * 2, kAckPollMax);
   }
+}
+
+ProcessWriter::Ack ProcessWriter::AckIn(const spool::WriterHeader& header) {
+  switch (header.agent_state.load(std::memory_order_acquire)) {
+    case spool::kAgentAcked:
+      return Ack::kStored;
+    case spool::kAgentRefused:
+    case spool::kAgentSpooled:
+      return Ack::kNever;
+    default:
+      return Ack::kNotYet;
+  }
+}
+
+ProcessWriter::Ack ProcessWriter::AskAck() {
+  if (spool_->is_memory_only()) return Ack::kNever;
+  const Ack told = AckIn(spool_->header());
+  if (told != Ack::kNotYet) return told;
+  const std::uint64_t now_ns = MonotonicNs();
+  // What a run recorded that was too short for an agent to come is worth one, too.
+  if (LooksAfterAgent()) (void)starter_->Look(now_ns);
+  const bool is_seen =
+      spool_->header().agent_state.load(std::memory_order_acquire) != spool::kAgentNone;
+  return !is_seen && IsHopeless(now_ns) ? Ack::kNever : Ack::kNotYet;
 }
 
 bool ProcessWriter::IsHopeless(std::uint64_t now_ns) const {

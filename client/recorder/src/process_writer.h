@@ -17,6 +17,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -104,8 +105,12 @@ class ProcessWriter {
   // Close in its parts, of one thread: a caller may do something between them. False = closed before.
   bool Finish();
   enum class Ack { kStored, kNotYet, kNever };
-  // Waits for at most so long more. REQUIRES: Finish, and no Release yet.
-  Ack AwaitAck(std::int64_t timeout_ms);
+  // Starts an agent where there is none. REQUIRES: Finish, and no Release yet.
+  Ack AskAck();
+  // As far as an agent has said something.
+  static Ack AckIn(const spool::WriterHeader& header);
+  // Asks until something is known, at most so long.
+  static Ack AwaitAckOf(const std::function<Ack()>& ask, std::int64_t timeout_ms);
   void Release();
   // Closed, and no thread has a ring of it: nobody will ask for it again. REQUIRES: mutex is held.
   bool IsOverLocked() const { return is_over_ && threads_.empty(); }

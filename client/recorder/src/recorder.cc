@@ -215,6 +215,14 @@ int stepwell_close_await(stepwell_closing* closing, int64_t timeout_ms) {
   });
 }
 
+void stepwell_close_ease(stepwell_closing* closing) {
+  if (closing == nullptr) return;
+  (void)Guarded(0, [=] {
+    reinterpret_cast<Closing*>(closing)->Ease();
+    return 0;
+  });
+}
+
 void stepwell_close_end(stepwell_closing* closing) {
   (void)Guarded(0, [=] {
     delete reinterpret_cast<Closing*>(closing);

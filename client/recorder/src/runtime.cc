@@ -344,27 +344,6 @@ std::shared_ptr<ProcessWriter> Runtime::TakeOpen() {
   return writers_.back();  // the newest is the one that is open
 }
 
-Closing::Closing() : pid_(getpid()) {}
-
-bool Closing::Begin(std::shared_ptr<ProcessWriter> writer) {
-  writer_ = std::move(writer);
-  return writer_ != nullptr && writer_->Finish();
-}
-
-Closing::~Closing() {
-  if (writer_ == nullptr) return;
-  if (getpid() == pid_) {
-    writer_->Release();
-  } else {
-    // Its files, lock and threads are the parent's. The memory stays: a destructor would write there.
-    (void)new (std::nothrow) std::shared_ptr<ProcessWriter>(std::move(writer_));
-  }
-}
-
-ProcessWriter::Ack Closing::Await(std::int64_t timeout_ms) {
-  return getpid() == pid_ ? writer_->AwaitAck(timeout_ms) : ProcessWriter::Ack::kNever;
-}
-
 stepwell_state Runtime::state() {
   const std::lock_guard lock(mutex_);
   return IsForkedChild() && !WillJoinLocked() ? STEPWELL_CLOSED : state_;

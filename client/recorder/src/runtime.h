@@ -5,7 +5,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <sys/types.h>
 
 #include <cstdint>
 #include <deque>
@@ -16,6 +15,7 @@
 
 #include "client/recorder/include/stepwell/recorder.h"
 #include "client/recorder/src/catalog.h"
+#include "client/recorder/src/closing.h"
 #include "client/recorder/src/gate.h"
 #include "client/recorder/src/open_wishes.h"
 #include "client/recorder/src/process_writer.h"
@@ -27,24 +27,6 @@ namespace stepwell::recorder {
 struct ThreadSlot {
   ThreadRecorder* recorder;
   std::uint32_t generation;
-};
-
-// A writer that is closed, and whose ack may still be waited for: what a caller of stepwell_close_begin
-// holds. Of one thread at a time.
-class Closing {
- public:
-  Closing();
-  ~Closing();
-  Closing(const Closing&) = delete;
-  Closing& operator=(const Closing&) = delete;
-
-  // False = there is none. REQUIRES: nobody else closes it.
-  bool Begin(std::shared_ptr<ProcessWriter> writer);
-  ProcessWriter::Ack Await(std::int64_t timeout_ms);
-
- private:
-  std::shared_ptr<ProcessWriter> writer_;
-  const pid_t pid_;  // in a forked child it is the parent's
 };
 
 // A native profiler that is wanted; request 0: none is.

@@ -73,11 +73,6 @@ std::unique_ptr<SpoolWriter> SpoolWriter::CreateInMemory(const Identity& identit
   return header != nullptr && names != nullptr ? std::move(writer) : nullptr;
 }
 
-SpoolWriter::~SpoolWriter() {
-  if (header_ != nullptr) munmap(header_, spool::kPageBytes);
-  UnmapNames();
-}
-
 void SpoolWriter::UnmapNames() {
   if (names_ != nullptr) munmap(names_, spool::kNamesBytesMax);
   names_ = nullptr;
@@ -204,7 +199,8 @@ void SpoolWriter::Withdraw() {
 }
 
 void SpoolWriter::FormatHeader(void* mapped, std::int64_t pid, std::uint64_t opened_ns) {
-  header_ = new (mapped) spool::WriterHeader{};
+  header_ = {new (mapped) spool::WriterHeader{},
+             [](spool::WriterHeader* header) { munmap(header, spool::kPageBytes); }};
   std::memcpy(header_->magic, spool::kHeaderMagic, sizeof(header_->magic));
   header_->format_version = spool::kFormatVersion;
   header_->pid = static_cast<std::uint32_t>(pid);

@@ -33,7 +33,7 @@ class SpoolWriter {
   std::unique_ptr<SpoolWriter> CreateWorker(std::string* message) const;
   // Null only when there is no memory.
   static std::unique_ptr<SpoolWriter> CreateInMemory(const Identity& identity);
-  ~SpoolWriter();
+  ~SpoolWriter() { UnmapNames(); }
   SpoolWriter(const SpoolWriter&) = delete;
   SpoolWriter& operator=(const SpoolWriter&) = delete;
 
@@ -52,6 +52,8 @@ class SpoolWriter {
   // Takes back what CreateWorker did.
   void Withdraw();
   spool::WriterHeader& header() { return *header_; }
+  // Mapped for as long as somebody has it.
+  std::shared_ptr<const spool::WriterHeader> shared_header() const { return header_; }
   std::span<std::byte> names() { return {names_, spool::kNamesBytesMax}; }
   void UnmapNames();
 
@@ -100,7 +102,7 @@ class SpoolWriter {
   Around around_;               // of a worker
   mutable std::mutex locking_;  // of lock_, once it is taken
   UniqueFd lock_;
-  spool::WriterHeader* header_ = nullptr;
+  std::shared_ptr<spool::WriterHeader> header_;
   std::byte* names_ = nullptr;
 
   std::atomic<std::size_t> ring_bytes_{0};

@@ -72,6 +72,10 @@ class Device:
         except Exception as error:
             self._fail(error)
 
+    def forget(self, name: str) -> None:
+        if name in self._open:
+            self._open.remove(name)
+
     def look(self, batch: int) -> bool:
         """At each step's begin, and between two. Whether there is a GPU that is used."""
         self._open.clear()  # what an exception left

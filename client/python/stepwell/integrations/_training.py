@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from stepwell import _run, _stepping
+from stepwell._load import core
 from stepwell._look_ahead import LookAhead
 from stepwell._schedule import Place
 from stepwell.integrations._guard import guard_methods, guarded, tell_once
@@ -89,6 +90,7 @@ class Training:
         self._fetch_ns = 0
         self._fetch_count = 0
         self._is_resumed = False
+        self._loop: _stepping.LoopEpoch | None = None  # that asked last
         self._transfer_begin_s: float | None = None
         self._transfer_s = 0.0  # within the fetch that is on its way
 
@@ -98,16 +100,28 @@ class Training:
 
     @property
     def run(self) -> Run:
-        """The one that was given, else the one that is open, else a new one."""
-        run = self._of_run if self._given_run is None else self._given_run
-        if run is None or (run._is_closed and self._given_run is None and not _run._is_exiting):
-            try:
-                run = _run.init_alone()
-            except Exception as error:  # where the interpreter ends, say
-                tell_once("the training", error)
-                run = _run._of_this_process()
+        """The one that was given, else the one that is open, else a new one. Once that is closed none is opened by what
+        comes after, as an evaluation, but by a training."""
+        run = self._of_run
+        if run is None or run._is_closed:
+            run = self._find_run(may_open=run is None)
+            self._use(run)
+        return run
+
+    def _use(self, run: Run) -> None:
         if run is not self._of_run:
             self._of_run, self._stepping = run, _stepping.Stepping(run)
+
+    def _find_run(self, may_open: bool) -> Run:
+        if self._given_run is not None:
+            return self._given_run
+        run = self._of_run
+        if run is None or (run._is_closed and not _run._is_exiting and (may_open or _run.open_run() is not None)):
+            try:
+                return _run.init_alone()
+            except Exception as error:  # where the interpreter ends, say
+                tell_once("the training", error)
+                return _run._of_this_process()
         return run
 
     def train_begins(self) -> None:
@@ -120,15 +134,25 @@ class Training:
         if left is not self:
             self.leave()
         _begun[thread] = weakref.ref(self)
+        self._use(self._find_run(may_open=True))
+
+    def evaluation_begins(self) -> None:
+        """Without a training. Where a run was closed before it opens none."""
+        if self._of_run is None and self._given_run is None and _run.is_any_opened():
+            last = _run._of_this_process()
+            if last._is_closed:
+                self._use(last)
 
     # --- steps ---
 
     def fetch_begins(
         self, batch: int | None = None, epoch: int | None = None, batch_in_epoch: int | None = None,
-        length: int | None = None,
+        length: int | None = None, loop: _stepping.LoopEpoch | None = None,
     ) -> None:  # fmt: skip
-        """Of a batch. Where no step is open it opens one, of this batch, index None = the next in count."""
+        """Of a batch. Where no step is open it opens one, of this batch, index None = the next in count. `loop` is the one
+        that asks, where there may be several."""
         run = self.run
+        self._loop = loop
         now_s = time.perf_counter()
         if self._is_over:
             self._end_step(now_s)
@@ -140,8 +164,10 @@ class Training:
                 self._epoch, self._in_epoch = epoch, 0
             if batch_in_epoch is None and epoch is not None:
                 batch_in_epoch = self._in_epoch
-            self._place = Place(known, epoch or 0, batch_in_epoch, length)
+            self._place = Place(known, (epoch or 0) if loop is None else loop.of(run), batch_in_epoch, length)
             self._stepping.begin(self._place)
+            if loop is not None and not self._stepping.is_part:
+                loop.begins(run)
             self._is_over = False
             self._samples = None
             self._step_begin_s = now_s
@@ -229,6 +255,14 @@ class Training:
     def abandon(self) -> None:
         """The step that is open is left midway: it is none."""
         self._is_over = False
+
+    def leave_loop(self, loop: _stepping.LoopEpoch, is_midway: bool) -> None:
+        """It asks no more. Another one that has asked since has its step still."""
+        if self._loop is not loop:
+            return
+        if is_midway:
+            self.abandon()
+        self.leave(is_epoch_over=True)
 
     def break_off(self) -> None:
         """The loader is begun anew: a step that is open was left by `break`."""
@@ -336,8 +370,12 @@ class Training:
             self._durations[key] = series
         series.record(seconds)
 
-    def record(self, name: str, value: Any, unit: str = "") -> None:
+    def record(self, name: str, value: Any, unit: str = "", batch: int | None = None) -> None:
+        """With the batch of the step that is open, unless another is told."""
         series = self._series.get(name)
         if series is None:
             series = self._series[name] = self.run.series(name, unit=unit)
-        series.record(value)
+        if batch is None:
+            series.record(value)
+        elif self.run._is_on:  # else nobody asks for it
+            core.record_at(series, batch, time.time_ns() // 1000, float(value))

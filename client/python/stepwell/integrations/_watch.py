@@ -351,13 +351,13 @@ def watch_model(model: Any, begin: Callable[..., None], end: Callable[[], None])
     return _put(model, "__call__", of, "forward")
 
 
-def watch_result(owner: Any, name: str, found: Callable[[Any], None]) -> Callable[[], None] | None:
-    """What owner.name(...) hands out is shown to found()."""
+def watch_result(owner: Any, name: str, found: Callable[..., None]) -> Callable[[], None] | None:
+    """What owner.name(...) hands out is shown to found(), before what it was called with."""
     found = guarded(found)
 
     def call(original: Any, /, *args: Any, **keywords: Any) -> Any:
         result = original(*args, **keywords)
-        found(result)
+        found(result, *args, **keywords)
         return result
 
     return _watch(owner, name, call)

@@ -10,10 +10,12 @@ and for what is logged, `Accelerator(log_with=StepwellTracker())`: numbers of ac
 
 from __future__ import annotations
 
+import operator
+
 from stepwell.integrations._ahead import watch_ahead
 from stepwell.integrations._guard import guard_methods, guarded
 from stepwell.integrations._training import Training, samples_of
-from stepwell.integrations._watch import Watches, watch_call, watch_loader, watch_model
+from stepwell.integrations._watch import Watches, watch_call, watch_loader, watch_model, watch_result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class Watched:
         self.training = Training(run)
         self._watches = Watches()
         self._loader: Any = None
+        self._rest_epoch = -1  # of the last loop over the rest of an epoch
+        self._epoch_offset = 0  # the loader counts none of those
 
     def begin(self, accelerator: Any, loader: Any, eval_loader: Any, batch: int | None) -> None:
         from accelerate import data_loader
@@ -46,6 +50,7 @@ class Watched:
         watches.add(watch_call(data_loader, "send_to_device", lambda *_, **__: training.transfer_begins(),
                                training.transfer_ends))  # fmt: skip
         self._time(accelerator, "backward", "backward")
+        watches.add(watch_result(accelerator, "skip_first_batches", self._watch_rest))
         for name in _GATHERS:
             self._time(accelerator, name, "reduce_metrics")
         for optimizer in accelerator._optimizers:
@@ -66,18 +71,50 @@ class Watched:
                                      lambda: training.end(timing)))  # fmt: skip
 
     def _fetch_begins(self) -> None:
+        epoch = _iteration(self._loader)
+        if epoch + self._epoch_offset <= self._rest_epoch:
+            self._epoch_offset = self._rest_epoch + 1 - epoch
+        self._step_begins(epoch + self._epoch_offset, None)
+
+    def _step_begins(self, epoch: int, batch_in_epoch: int | None) -> None:
         batch, self._first_batch = self._first_batch, None
-        # What the loader counts is the epoch, from its first on.
-        epoch = max(0, int(getattr(self._loader, "iteration", 0)))
         self.training.step_ends()
-        self.training.fetch_begins(batch, epoch)
+        self.training.fetch_begins(batch, epoch, batch_in_epoch)
 
     def _fetch_ends(self, item: Any, is_found: bool) -> None:
         self.training.fetch_ends(samples_of(item) if is_found else None, is_found)
 
+    def _watch_rest(self, rest: Any, dataloader: Any = None, num_batches: int = 0) -> None:
+        """Of an epoch that a training resumes in its middle: a loader of its own, in place of the one that was given."""
+        if dataloader is not self._loader or rest is dataloader:
+            return
+        within = num_batches
+
+        def anew() -> None:
+            nonlocal within
+            within = num_batches
+            self.training.break_off()
+
+        def fetch_begins() -> None:
+            self._rest_epoch = max(_iteration(dataloader) + self._epoch_offset, _iteration(rest))
+            self._step_begins(self._rest_epoch, within)
+
+        def fetch_ends(item: Any, is_found: bool) -> None:
+            nonlocal within
+            within += 1
+            self._fetch_ends(item, is_found)
+
+        self._watches.add(watch_loader(rest, fetch_begins, fetch_ends, anew))
+        watch_ahead(rest, self.training, self._watches)
+
     def _eval_fetch_begins(self) -> None:
         self.training.leave_between()
         self.training.eval_fetch_begins()
+
+
+def _iteration(loader: Any) -> int:
+    """What the loader counts is the epoch, from its first on."""
+    return max(0, int(getattr(loader, "iteration", 0)))
 
 
 def watch(accelerator: Any, loader: Any, eval_loader: Any = None, *, run: Run | None = None,
@@ -86,6 +123,12 @@ def watch(accelerator: Any, loader: Any, eval_loader: Any = None, *, run: Run | 
     watched = Watched(run)
     watched.begin(accelerator, loader, eval_loader, batch)
     return watched
+
+
+def _batch_of(step: Any) -> int | None:
+    """None where it is no index that a batch may have."""
+    batch = operator.index(step) if hasattr(step, "__index__") else -1
+    return batch if 0 <= batch < 2**31 else None
 
 
 def _make_tracker() -> type:
@@ -110,9 +153,10 @@ def _make_tracker() -> type:
 
         @guarded
         def log(self, values: dict[str, Any], step: int | None = None, **_: Any) -> None:
+            batch = _batch_of(step)
             for name, value in values.items():
                 if isinstance(value, (int, float)) or hasattr(value, "__float__"):
-                    self._training.record(name, value)
+                    self._training.record(name, value, batch=batch)
 
         @guarded
         def finish(self) -> None:

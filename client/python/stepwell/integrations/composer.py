@@ -6,7 +6,8 @@
 
 Of a step: `dataloader_next` (the loader's next() alone, not the ranks' agreement after it), `train_batch` with
 `to_device`, `forward`, `loss` and `backward` in it, `step_lr_schedulers`. Each pair of trainer events is a timing
-of the group `composer`: `event/fit`, `event/epoch`, `event/eval`, ...; each call of a callback and of an algorithm one of the
+of the group `composer`: `event/fit`, `event/epoch`, `event/eval`, ...; those without another, `init` and the checkpoints',
+are moments (`run.instant`). Each call of a callback and of an algorithm one of the
 group `timing`: `callback/CheckpointSaver/batch_end`, `algorithm/LabelSmoothing/before_loss`.
 """
 
@@ -35,6 +36,7 @@ class _Watcher:
     def __init__(self, run: Run | None) -> None:
         self.training = Training(run)
         self._watches = Watches()
+        self._of_evaluation = Watches()
         self._begun: dict[str, float] = {}
         self._watched: set[int] = set()
         self._samples = 0
@@ -49,6 +51,8 @@ class _Watcher:
         name = event.canonical_name
         if event.is_after_event:
             self._ends(name)
+        elif not event.is_before_event:
+            self.training.run.instant(event.value)
         handler = getattr(self, f"_on_{event.value}", None)
         if handler is not None:
             handler(state)
@@ -92,6 +96,9 @@ class _Watcher:
     def _on_eval_start(self, state: Any) -> None:
         self._watch_eval(state.dataloader)
 
+    def _on_eval_end(self, state: Any) -> None:
+        self._of_evaluation.end()
+
     def _on_epoch_end(self, state: Any) -> None:
         self.training.leave(is_epoch_over=True)
 
@@ -100,6 +107,7 @@ class _Watcher:
 
     def close(self) -> None:
         self.training.finish()
+        self._of_evaluation.end()
         self._watches.end()
         self._watched.clear()
 
@@ -130,9 +138,9 @@ class _Watcher:
 
     def _watch_eval(self, loader: Any) -> None:
         training = self.training
-        if self._is_new(loader):
-            self._watches.add(watch_loader(loader, training.eval_fetch_begins,
-                                           lambda item, found: training.eval_fetch_ends(found)))  # fmt: skip
+        if loader is not None:
+            self._of_evaluation.add(watch_loader(loader, training.eval_fetch_begins,
+                                                 lambda item, found: training.eval_fetch_ends(found)))  # fmt: skip
 
     def _is_new(self, thing: Any) -> bool:
         if thing is None or id(thing) in self._watched:

@@ -96,6 +96,7 @@ class _Watcher:
         self._fetch_begins(batch + 1)
 
     def eval_begins(self) -> None:
+        self.training.evaluation_begins()
         self.training.leave()
         self.training.eval_fetch_begins()
 

@@ -49,8 +49,7 @@ class Actions:
     def begin(self, stage: str, module: Any) -> None:
         """Of the profiler: the trainer has told it of its module. What is not known of a batch is its callback's to tell."""
         self.finish()
-        if stage == "fit":
-            self.training.train_begins()
+        self.training.train_begins() if stage == "fit" else self.training.evaluation_begins()
         trainer = getattr(module, "_trainer", None)
         if trainer is None or any(isinstance(one, _find("StepwellCallback")) for one in trainer.callbacks):
             return
@@ -212,8 +211,8 @@ class _Callback:
         if not isinstance(profiler, kind):
             profiler = trainer.profiler = kind(run, then=profiler)
         self.actions = profiler._stepwell
-        if stage == "fit":
-            self.actions.training.train_begins()
+        training = self.actions.training
+        training.train_begins() if stage == "fit" else training.evaluation_begins()
         self.actions.where = lambda: _where(trainer)
 
     def samples(self, batch: Any) -> None:

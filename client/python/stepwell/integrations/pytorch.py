@@ -48,10 +48,11 @@ class TrainingLoop:
         training = self._training
         length = _stepping.length_of(loader)
         next_batch, within = start, batch_in_epoch
+        loop, is_midway = _stepping.LoopEpoch(epoch), False
 
         def begin() -> None:
             whole = None if length is None else batch_in_epoch + length
-            training.fetch_begins(next_batch, epoch, within, whole)
+            training.fetch_begins(next_batch, epoch, within, whole, loop)
 
         def end(item: Any, is_found: bool) -> None:
             training.fetch_ends(samples_of(item) if is_found else None, is_found)
@@ -62,10 +63,10 @@ class TrainingLoop:
                 yield training.batch, item
                 next_batch, within = None, within + 1
         except GeneratorExit:
-            training.abandon()  # the batch that it was left in
+            is_midway = True  # in the batch that it was left in
             raise
         finally:
-            training.leave(is_epoch_over=True)
+            training.leave_loop(loop, is_midway)
 
     def evaluate(self, loader: Iterable[Any]) -> Iterator[Any]:
         """Its batches; each fetch is timed, with the label loader=eval. In no step, where no loop is."""

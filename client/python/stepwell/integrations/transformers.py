@@ -3,7 +3,8 @@
     from stepwell.integrations.transformers import StepwellCallback, watch
 
     Trainer(..., callbacks=[StepwellCallback()])      # the training loop
-    watch(trainer)                                    # and its evaluation
+    watched = watch(trainer)                          # and its evaluation
+    watched.end()                                     # which is left alone again
 
 A step is one of the optimizer, as the Trainer counts them: with gradient accumulation it holds several fetches.
 """
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 class _Watcher:
     def __init__(self, run: Run | None) -> None:
         self.training = Training(run)
-        self.watches = Watches()
+        self.watches = Watches()  # of a training
+        self._of_evaluation = Watches()
+        self._of_loaders = Watches()  # of one evaluation
         self._state: Any = None
         self._has_fetch = False
 
@@ -42,7 +45,8 @@ class _Watcher:
             self.watch_batches(loader)
         trainer_module = sys.modules.get("transformers.trainer")
         if trainer_module is not None:  # an epoch that is resumed in its middle has a loader of its own
-            self.watches.add(watch_result(trainer_module, "skip_first_batches", self.watch_batches))
+            self.watches.add(watch_result(trainer_module, "skip_first_batches",
+                                          lambda rest, *_, **__: self.watch_batches(rest)))  # fmt: skip
         if scheduler is not None:
             self.watches.add(watch_call(scheduler, "step", lambda *_, **__: training.begin("step_lr_schedulers"),
                                         lambda: training.end("step_lr_schedulers")))  # fmt: skip
@@ -84,16 +88,27 @@ class _Watcher:
         self.training.finish()
         self.watches.end()
 
+    def end(self) -> None:
+        """The training is over, and evaluations are no longer timed."""
+        self.train_ends()
+        self._of_loaders.end()
+        self._of_evaluation.end()
+
+    def _evaluation_begins(self, *_: Any, **__: Any) -> None:
+        self.training.evaluation_begins()
+        self.training.leave()
+
     def watch_evaluation(self, trainer: Any) -> None:
-        training = self.training
+        training, watches, loaders = self.training, self._of_evaluation, self._of_loaders
 
-        def watch_found(loader: Any) -> None:
-            watch_loader(loader, training.eval_fetch_begins, lambda _, found: training.eval_fetch_ends(found))
+        def watch_found(loader: Any, *_: Any, **__: Any) -> None:
+            loaders.add(watch_loader(loader, training.eval_fetch_begins,
+                                     lambda _, found: training.eval_fetch_ends(found)))  # fmt: skip
 
-        watch_result(trainer, "get_eval_dataloader", watch_found)
-        watch_call(trainer, "evaluate", lambda *_, **__: training.leave(), lambda: None)
-        watch_call(trainer, "prediction_step", lambda *_, **__: training.begin("eval_batch"),
-                   lambda: training.end("eval_batch"))  # fmt: skip
+        watches.add(watch_result(trainer, "get_eval_dataloader", watch_found))
+        watches.add(watch_call(trainer, "evaluate", self._evaluation_begins, loaders.end))
+        watches.add(watch_call(trainer, "prediction_step", lambda *_, **__: training.begin("eval_batch"),
+                               lambda: training.end("eval_batch")))  # fmt: skip
 
 
 def _make_callback() -> type:
@@ -133,15 +148,21 @@ def _make_callback() -> type:
     return StepwellCallback
 
 
+def watch(trainer: Any, run: Run | None = None) -> _Watcher:
+    """Adds the callback, unless it is there, and times the evaluation, too, until end() of what this hands out."""
+    watched: _Watcher | None = _watch(trainer, run)
+    return _Watcher(run) if watched is None else watched
+
+
 @guarded
-def watch(trainer: Any, run: Run | None = None) -> None:
-    """Adds the callback, unless it is there, and times the evaluation, too."""
+def _watch(trainer: Any, run: Run | None) -> _Watcher:
     kind = __getattr__("StepwellCallback")
     callback = next((one for one in trainer.callback_handler.callbacks if isinstance(one, kind)), None)
     if callback is None:
         callback = kind(run)
         trainer.add_callback(callback)
     callback._stepwell.watch_evaluation(trainer)
+    return callback._stepwell  # type: ignore[no-any-return]
 
 
 def __getattr__(name: str) -> Any:

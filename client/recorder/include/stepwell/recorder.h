@@ -145,11 +145,13 @@ STEPWELL_API int stepwell_close(int64_t timeout_ms);
 
 /* The same in its parts, for callers that do something meanwhile: begin ends the writer and waits for nothing
  * (NULL: none was open); another may be opened at once. await waits for at most so long more: 1 = stored, 0 = not
- * yet, -1 = nobody will say. end must follow, of whatever begin gave. One thread at a time; in a child that was
- * forked meanwhile await is -1. */
+ * yet, -1 = nobody will say. ease is for who keeps many: of descriptors, rings and the writer's memory nothing is left
+ * but the page in which await goes on to look, and no agent is started for it any more. end must follow, of whatever
+ * begin gave, and be the last. Any thread may await and ease; in a child that was forked meanwhile await is -1. */
 typedef struct stepwell_closing stepwell_closing;
 STEPWELL_API stepwell_closing* stepwell_close_begin(void);
 STEPWELL_API int stepwell_close_await(stepwell_closing* closing, int64_t timeout_ms);
+STEPWELL_API void stepwell_close_ease(stepwell_closing* closing);
 STEPWELL_API void stepwell_close_end(stepwell_closing* closing);
 
 /* What an exit waits at most: STEPWELL_EXIT_WAIT, in milliseconds. */

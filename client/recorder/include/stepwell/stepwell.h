@@ -157,7 +157,7 @@ struct Options {
   std::string with = {};
 };
 
-// A writer that is ending, for callers that do something else until all of it is stored. One thread at a time.
+// A writer that is ending, for callers that do something else until all of it is stored. Any thread may ask.
 class Closing {
  public:
   enum class Told { kStored, kNotYet, kNever };
@@ -171,6 +171,8 @@ class Closing {
     const int told = stepwell_close_await(closing_.get(), wait.count());
     return told > 0 ? Told::kStored : told == 0 ? Told::kNotYet : Told::kNever;
   }
+  // For who keeps many: all but what Await needs is let go of.
+  void Ease() { stepwell_close_ease(closing_.get()); }
 
  private:
   struct End {

@@ -59,6 +59,8 @@ TEST_F(CppFaceTest, ACloseInPartsEndsByItself) {
     Closing elsewhere = std::move(closing);
     EXPECT_FALSE(closing);  // NOLINT(bugprone-use-after-move): that is the question
     EXPECT_EQ(elsewhere.Await(std::chrono::seconds(60)), Closing::Told::kNever) << "no agent comes";
+    elsewhere.Ease();
+    EXPECT_EQ(elsewhere.Await(std::chrono::milliseconds(1)), Closing::Told::kNotYet);
     EXPECT_FALSE(recorder.CloseBegin()) << "none is open any more";
   });
 }

@@ -9,10 +9,13 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "client/recorder/src/spool_format.h"
 #include "tests/unit/recorder/files/in_child.h"
 #include "tests/unit/recorder/files/recorder_fixture.h"
 
@@ -86,6 +89,75 @@ TEST_F(RecorderTest, ClosedWritersLeaveNothingBehind) {
     EXPECT_LE(MappingCount(), mappings + kRounds / 2);
     // A writer has 66 KiB. Spool directories' names are kept nowhere.
     EXPECT_LE(mallinfo2().uordblks, bytes + kRounds * 8192);
+  });
+}
+
+TEST_F(RecorderTest, ClosingsThatAreEasedHoldAPageAndAreToldOfWhenTheirFilesAreGone) {
+  ExpectInChild([this] {
+    std::vector<stepwell_closing*> left;
+    const auto window = [&] {
+      ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
+      Scoped("forward");
+      left.push_back(stepwell_close_begin());
+      ASSERT_NE(left.back(), nullptr);
+      stepwell_close_ease(left.back());
+      stepwell_close_ease(left.back());
+    };
+    constexpr int kRounds = 40;
+    left.reserve(kRounds + 3);
+    for (int warm = 0; warm < 3; ++warm) window();
+    const std::ptrdiff_t descriptors = DescriptorCount();
+    const std::ptrdiff_t mappings = MappingCount();
+    const std::size_t bytes = mallinfo2().uordblks;
+    for (int round = 0; round < kRounds; ++round) window();
+    EXPECT_LE(DescriptorCount(), descriptors);
+    EXPECT_LE(MappingCount(), mappings + kRounds + kRounds / 2);
+    EXPECT_LE(mallinfo2().uordblks, bytes + kRounds * 8192);
+
+    // As an agent does it: of all but the first one, and one that is refused.
+    const auto writers = FindWriters(directory_.path());
+    ASSERT_EQ(writers.size(), left.size());
+    const auto tell = [](const std::filesystem::path& writer, spool::AgentState state) {
+      std::fstream header(writer / spool::kHeaderFile,
+                          std::ios::in | std::ios::out | std::ios::binary);
+      header.seekp(offsetof(spool::WriterHeader, agent_state));
+      header.write(reinterpret_cast<const char*>(&state), sizeof(state));
+    };
+    for (const auto& writer : writers) tell(writer, spool::kAgentServing);
+    for (stepwell_closing* one : left) EXPECT_EQ(stepwell_close_await(one, 0), 0);
+    tell(writers[0], spool::kAgentRefused);
+    for (std::size_t i = 2; i < writers.size(); ++i) tell(writers[i], spool::kAgentAcked);
+    for (const auto& writer : writers) std::filesystem::remove_all(writer);
+    std::map<int, std::size_t> told;
+    for (stepwell_closing* one : left) ++told[stepwell_close_await(one, 0)];
+    EXPECT_EQ(told, (std::map<int, std::size_t>{{-1, 1}, {0, 1}, {1, left.size() - 2}}));
+    const pid_t child = fork();
+    if (child == 0) {
+      const bool is_parents = stepwell_close_await(left.back(), 60'000) == -1;
+      for (stepwell_closing* one : left) stepwell_close_ease(one);
+      for (stepwell_closing* one : left) stepwell_close_end(one);
+      _exit(is_parents ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    for (stepwell_closing* one : left) stepwell_close_end(one);
+    stepwell_close_ease(nullptr);
+  });
+}
+
+TEST_F(RecorderTest, AnyThreadMayAskOfAClosingWhileItIsEased) {
+  ExpectInChild([this] {
+    ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
+    Scoped("forward");
+    stepwell_closing* closing = stepwell_close_begin();
+    std::vector<std::thread> asking;
+    for (int i = 0; i < 4; ++i) {
+      asking.emplace_back([=] { EXPECT_EQ(stepwell_close_await(closing, 50), 0); });
+    }
+    stepwell_close_ease(closing);
+    for (std::thread& one : asking) one.join();
+    stepwell_close_end(closing);
   });
 }
 
