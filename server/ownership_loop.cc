@@ -95,10 +95,20 @@ void OwnershipLoop::Renew() {
   TellOfToken(owner->owner_before);
   if (!state.Get().database_up) log::Info("database_up");
   state.SetDatabase(absl::OkStatus());
-  if (owner->is_owner && owner->epoch == epoch_) return;
+  if (owner->is_owner && owner->epoch == epoch_ && owner->incarnation == state.incarnation())
+    return;
   if (owner->is_owner) last_epoch_ = owner->epoch;
+  if (owner->is_owner && owner->incarnation != state.incarnation()) parts_.on_another_database();
+  if (owner->is_owner && owner->epoch == epoch_) {
+    // What is known of its writers is of the one before: all of it is read again, under an epoch of its own.
+    Lose("the database is another one");
+    return Renew();
+  }
   if (epoch_ != 0) Lose("the ownership was taken");
-  if (owner->is_owner) return Own(owner->epoch);
+  if (owner->is_owner) {
+    state.SetIncarnation(owner->incarnation);
+    return Own(owner->epoch);
+  }
   if (state.Get().owner_id != owner->owner_id) {
     log::Info("standing_by", {{"owner", owner->owner_id}, {"epoch", owner->epoch}});
   }

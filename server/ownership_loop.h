@@ -38,6 +38,8 @@ class OwnershipLoop {
     WriterDirector& director;
     // The role or the database's state may have changed.
     std::function<void()> on_change;
+    // It was restored, or is a promoted standby: what is remembered of it is of another one. Before it is owned.
+    std::function<void()> on_another_database = [] {};
   };
 
   OwnershipLoop(Options options, Parts parts)

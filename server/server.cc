@@ -171,7 +171,7 @@ struct Server::Parts {
   absl::StatusOr<bool> ReadsAll(const HttpRequest& request) const;
   MasterReading Read();
   absl::Status OpenStores(const std::function<bool()>& stop_asked);
-  void MakeRooms(const Uuid& incarnation);
+  void MakeRooms();
   void MakeLoops();
   absl::Status Serve();
   void TellHealth();
@@ -305,7 +305,7 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
   return absl::OkStatus();
 }
 
-void Server::Parts::MakeRooms(const Uuid& incarnation) {
+void Server::Parts::MakeRooms() {
   registry.emplace(clock);
   director.emplace(clock);
   heads.emplace(Heads::Options{.kept_bytes_max = options.latest_bytes,
@@ -327,7 +327,7 @@ void Server::Parts::MakeRooms(const Uuid& incarnation) {
   access.emplace(tokens.get(), *token_store, rates.get(), &grpc->strangers());
   context.emplace(
       IngestContext{*ingest_store, *queue, *heads, state, stats, *registry, *director, clock,
-                    incarnation, [this](TrialId trial_id) { fold_loop->FoldSoon(trial_id); },
+                    [this](TrialId trial_id) { fold_loop->FoldSoon(trial_id); },
                     ParseVersion(options.minimum_agent_version).value_or(kAgentVersionMin),
                     [this](TrialId trial_id) { return windows->IsOver(trial_id); },
                     [this](TrialId trial_id, WriterNo writer_no, std::uint64_t generation,
@@ -364,10 +364,12 @@ void Server::Parts::MakeLoops() {
                              .token_file_made = tokens != nullptr && tokens->has_made_file()
                                                     ? options.token_file
                                                     : ""},
-      OwnershipLoop::Parts{recovery, *queue, *trial_keeper, *director, [this] {
+      OwnershipLoop::Parts{recovery, *queue, *trial_keeper, *director,
+                           [this] {
                              disk_watch->Look();
                              TellHealth();
-                           }});
+                           },
+                           [this] { reader->Forget(); }});
 }
 
 absl::Status Server::Parts::Serve() {
@@ -381,7 +383,7 @@ absl::Status Server::Parts::Serve() {
                              *heads,
                              clock,
                              *registry,
-                             context->incarnation,
+                             [this] { return state.incarnation(); },
                              [this](TrialId trial_id) { return windows->IsOver(trial_id); },
                              [this] { return state.undoubted_epoch(); }};
   query_service.emplace(
@@ -428,7 +430,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServeOptions& option
   STEPWELL_RETURN_IF_ERROR(parts->Listen());
   STEPWELL_RETURN_IF_ERROR(parts->OpenStores(stop_asked));
   STEPWELL_ASSIGN_OR_RETURN(const Uuid incarnation, parts->ingest_store->ReadIncarnation());
-  parts->MakeRooms(incarnation);
+  parts->state.SetIncarnation(incarnation);
+  parts->MakeRooms();
   parts->MakeLoops();
   STEPWELL_RETURN_IF_ERROR(parts->Serve());
   return std::unique_ptr<Server>(new Server(std::move(parts)));
