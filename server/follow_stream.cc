@@ -156,9 +156,9 @@ absl::Status FollowStream::Learn(const std::vector<HeadChunkPtr>& chunks) {
 }
 
 bool FollowStream::LooksAlive() const {
-  const std::int64_t now_us = absl::ToUnixMicros(sources_.clock.Now());
+  const SteadyTime now = SteadyTime::Now(sources_.clock);
   for (const auto& [writer_no, seen] : sources_.liveness.Seen(trial_id_)) {
-    if (seen.open && now_us - seen.seen_time_us < kHeardOfUs) return true;
+    if (seen.open && now - seen.heard < kHeardOf) return true;
   }
   return false;
 }

@@ -56,7 +56,9 @@ class OwnershipLoop {
   void LookAtTrials();
   void TellOfToken(const std::string& owner_before);
   void Own(std::int64_t epoch);
+  void MeetAnotherDatabase(const Uuid& incarnation);
   void Lose(absl::string_view why);
+  void EndStreams(const char* why);
   // The last act of an owner that stops in order: a standby need not wait for the lapse.
   void Release();
   void Replay(std::int64_t epoch, const TakenOver& taken);

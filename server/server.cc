@@ -358,18 +358,16 @@ void Server::Parts::MakeLoops() {
   disk_watch.emplace(DiskSpace::Options{.low_bytes = options.disk_low_bytes},
                      database.data_directory, state, clock);
   const RecoveryParts recovery{*ingest_store, *fold_store, *heads, *registry, state, stats};
-  ownership.emplace(
-      OwnershipLoop::Options{.master_id = master_id,
-                             .address = HostPortText(grpc_listen.host, grpc->port()),
-                             .token_file_made = tokens != nullptr && tokens->has_made_file()
-                                                    ? options.token_file
-                                                    : ""},
-      OwnershipLoop::Parts{recovery, *queue, *trial_keeper, *director,
-                           [this] {
-                             disk_watch->Look();
-                             TellHealth();
-                           },
-                           [this] { reader->Forget(); }});
+  const bool has_made = tokens != nullptr && tokens->has_made_file();
+  ownership.emplace(OwnershipLoop::Options{.master_id = master_id,
+                                           .address = HostPortText(grpc_listen.host, grpc->port()),
+                                           .token_file_made = has_made ? options.token_file : ""},
+                    OwnershipLoop::Parts{recovery, *queue, *trial_keeper, *director,
+                                         [this] {
+                                           disk_watch->Look();
+                                           TellHealth();
+                                         },
+                                         [this] { reader->Forget(); }});
 }
 
 absl::Status Server::Parts::Serve() {

@@ -7,17 +7,18 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
-#include "absl/time/clock.h"
 #include "base/steady_time.h"
 #include "storage/database_place.h"
 #include "storage/migrator.h"
+#include "storage/pg_incarnation.h"
 #include "storage/pg_ingest_store.h"
-#include "storage/pg_owner.h"
 #include "storage/private_postgres.h"
 #include "storage/private_postgres_binaries.h"
 #include "tests/support/child_process.h"
@@ -34,9 +35,14 @@ using testing::Connect;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::ScratchDirectory;
-using testing::SqlOf;
 using testing::TestPostgres;
 using Settings = std::vector<std::pair<std::string, std::string>>;
+
+std::string ReadAll(const std::string& path) {
+  std::stringstream all;
+  all << std::ifstream(path).rdbuf();
+  return all.str();
+}
 
 TEST(DatabasePlaceTest, TellsWhatBothKnowAndDiffers) {
   const DatabasePlace here{7, 1, 100, 200};
@@ -112,9 +118,15 @@ class DatabaseRestoredTest : public ::testing::Test {
         PrivatePostgres::Open({.directory = directory,
                                .shared_buffers_bytes = 16 << 20,
                                .durability = PrivatePostgres::Options::Durability::kForTests,
-                               .settings = std::move(settings)});
+                               .settings = std::move(settings),
+                               .ready_wait = absl::Minutes(3)});
     EXPECT_TRUE(postgres.ok()) << postgres.status();
     return postgres.ok() ? *std::move(postgres) : nullptr;
+  }
+  // For a server that runs as somebody else.
+  static void Write(const std::string& path, const std::string& text) {
+    std::ofstream(path) << text;
+    fs::permissions(path, fs::perms::owner_all | fs::perms::group_all | fs::perms::others_all);
   }
   // cp -a: owner, modes and times stay.
   static void CopyTree(const std::string& from, const std::string& to) {
@@ -133,7 +145,7 @@ class DatabaseRestoredTest : public ::testing::Test {
                    absl::StrCat("set -o pipefail; '", folder, "/pg_dump' '", from, "' | '", folder,
                                 "/psql' -qX -v ON_ERROR_STOP=1 '", to, "'")},
                   {}, scratch / "log");
-    ASSERT_EQ(restore.Wait(absl::Seconds(60)), "exit 0") << testing::ReadAll(scratch / "log");
+    ASSERT_EQ(restore.Wait(absl::Seconds(60)), "exit 0") << ReadAll(scratch / "log");
   }
 
   const ScratchDirectory scratch_;
@@ -151,7 +163,7 @@ TEST_F(DatabaseRestoredTest, ARecoveryToAPointInTimeIsAnotherDatabase) {
     CopyTree(pg, scratch_ / "second/pg");
     const auto stopped = backup->Exec("select labelfile from pg_backup_stop(false)");
     ASSERT_TRUE(stopped.ok()) << stopped.status();
-    std::ofstream(scratch_ / "second/pg/backup_label") << stopped->Text(0, 0);
+    Write(scratch_ / "second/pg/backup_label", std::string(stopped->Text(0, 0)));
   }
   Run(first->url(), "insert into stepwell.projects (name) values ('before')");
   Run(first->url(), "select pg_create_restore_point('then')");
@@ -159,7 +171,7 @@ TEST_F(DatabaseRestoredTest, ARecoveryToAPointInTimeIsAnotherDatabase) {
   Run(first->url(), "select pg_switch_wal()");
 
   fs::remove(scratch_ / "second/pg/postmaster.pid");
-  std::ofstream(scratch_ / "second/pg/recovery.signal").flush();
+  Write(scratch_ / "second/pg/recovery.signal", "");
   const auto second =
       Start(scratch_ / "second", {{"restore_command", absl::StrCat("cp ", pg, "/pg_wal/%f %p")},
                                   {"recovery_target_name", "then"},
@@ -220,7 +232,7 @@ class RestrictedRoleTest : public DatabaseRestoredTest {
     const auto admin = Connect(url_);
     const auto hba = admin->Exec("show hba_file");
     hba_path_ = hba->Text(0, 0);
-    kept_hba_ = testing::ReadAll(hba_path_);
+    kept_hba_ = ReadAll(hba_path_);
     std::ofstream(hba_path_) << "local all " << kRole << " trust\n" << kept_hba_;
     Run(url_,
         absl::StrCat("create role ", kRole, " login; grant usage on schema stepwell to ", kRole,
