@@ -20,7 +20,7 @@ namespace {
 constexpr absl::Duration kSweepWaitMax = absl::Seconds(60);
 constexpr absl::Duration kFindWaitMax = absl::Seconds(10);
 // As in completeness: who was not heard of for so long counts as gone.
-constexpr std::int64_t kHeardOfLatelyUs = 60'000'000;
+constexpr absl::Duration kHeardOfLately = absl::Seconds(60);
 
 MaybeComplaint CheckTrial(const pb::TrialRef& ref_untrusted, TrialSelector& trial) {
   auto selector = CheckTrialRef(ref_untrusted);
@@ -187,10 +187,10 @@ grpc::Status AdminService::DeleteTrial(grpc::ServerContext* call,
 }
 
 int AdminService::LivingWriters(TrialId trial_id) const {
-  const std::int64_t now_us = absl::ToUnixMicros(parts_.clock.Now());
+  const SteadyTime now = SteadyTime::Now(parts_.clock);
   const auto seen = parts_.registry.Seen(trial_id);
   return static_cast<int>(std::count_if(seen.begin(), seen.end(), [&](const auto& entry) {
-    return entry.second.open && now_us - entry.second.seen_time_us < kHeardOfLatelyUs;
+    return entry.second.open && now - entry.second.heard < kHeardOfLately;
   }));
 }
 

@@ -71,10 +71,10 @@ std::int64_t SamplesHeld(const std::vector<UsageRecord>& usage) {
 }
 
 bool IsAccountedFor(const WriterRecord& writer, const std::map<WriterNo, WriterSeen>& seen,
-                    std::int64_t now_us) {
+                    SteadyTime now) {
   if (writer.state != WriterState::kOpen) return true;
   const auto heard = seen.find(writer.writer_no);
-  return heard != seen.end() && now_us - heard->second.seen_time_us < kHeardOfUs;
+  return heard != seen.end() && now - heard->second.heard < kHeardOf;
 }
 
 v1::Completeness MakeCompleteness(const CompletenessInputs& inputs) {
@@ -89,7 +89,7 @@ v1::Completeness MakeCompleteness(const CompletenessInputs& inputs) {
   completeness.set_gaps_truncated(inputs.gaps.truncated);
   bool accounted_for = true;
   for (const WriterRecord& writer : inputs.writers) {
-    accounted_for &= IsAccountedFor(writer, inputs.seen, inputs.now_us);
+    accounted_for &= IsAccountedFor(writer, inputs.seen, inputs.now);
   }
   const MissingRanks missing = FindMissingRanks(inputs.writers);
   completeness.mutable_ranks_missing()->Assign(missing.first.begin(), missing.first.end());

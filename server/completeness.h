@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/steady_time.h"
 #include "server/heads.h"
 #include "server/writer_liveness.h"
 #include "stepwell/v1/model.pb.h"
@@ -15,7 +16,7 @@
 namespace stepwell {
 
 // A writer that was heard of within this long is being heard of.
-inline constexpr std::int64_t kHeardOfUs = 60'000'000;
+inline constexpr absl::Duration kHeardOf = absl::Seconds(60);
 
 struct CompletenessInputs {
   const std::vector<UsageRecord>& usage;
@@ -28,7 +29,9 @@ struct CompletenessInputs {
   bool recovering = false;
   // Group that the answer is of; empty = several.
   std::string metric_group = {};
+  // When it is answered: for who reads it, and for how long ago writers were heard of.
   std::int64_t now_us = 0;
+  SteadyTime now = {};
 };
 
 v1::Completeness MakeCompleteness(const CompletenessInputs& inputs);
@@ -57,6 +60,6 @@ void AddTrial(const TrialRecord& record, const v1::Trial& trial, bool recovering
 std::int64_t SamplesHeld(const std::vector<UsageRecord>& usage);
 // Closed by itself or by its agent, or heard of lately.
 bool IsAccountedFor(const WriterRecord& writer, const std::map<WriterNo, WriterSeen>& seen,
-                    std::int64_t now_us);
+                    SteadyTime now);
 
 }  // namespace stepwell

@@ -140,7 +140,8 @@ absl::StatusOr<StartedDatabase> StartDatabase(const ServeOptions& options) {
 
 absl::Status BringSchema(const std::string& url, MasterState& state,
                          const std::function<bool()>& stop_asked) {
-  Backoff backoff({.first = absl::Milliseconds(100), .longest = absl::Seconds(5)});
+  // One master asks, and agents wait for it as long as it waits for its database.
+  Backoff backoff({.first = absl::Milliseconds(100), .longest = absl::Seconds(1)});
   while (true) {
     absl::Status status = MigrateOnce(url);
     state.SetDatabase(status);

@@ -83,7 +83,7 @@ absl::Status FollowStream::Begin(const v1::FollowSamplesRequest& request_untrust
   const bool has_cursor = !request_untrusted.cursor().empty();
   if (has_cursor) {
     STEPWELL_ASSIGN_OR_RETURN(
-        place_, FollowPlace::FromCursor(request_untrusted.cursor(), sources_.database, trial_id_));
+        place_, FollowPlace::FromCursor(request_untrusted.cursor(), database_, trial_id_));
   }
   const std::int64_t lookback_us = has_cursor ? 0 : request_untrusted.lookback_us();
   STEPWELL_ASSIGN_OR_RETURN(
@@ -97,13 +97,18 @@ absl::Status FollowStream::Begin(const v1::FollowSamplesRequest& request_untrust
                                       : BeginAtStart(stands, *view, lookback_us));
   place_.log_id = follower_->log_id();
   place_.log_index = sent_index_ = next_index_;
-  cursor_ = place_.ToCursor(sources_.database, trial_id_);
+  cursor_ = place_.ToCursor(database_, trial_id_);
   STEPWELL_ASSIGN_OR_RETURN(completeness_, view->Completeness(metric_group_));
   return absl::OkStatus();
 }
 
 absl::Status FollowStream::BeginAtCursor(const HeadFollower::Stands& stands,
                                          const TrialView& view) {
+  if (place_.is_of_another_database) {
+    return PlaceGone(std::min({place_.received_time_us, follower_->OldestGone(0),
+                               OldestStored(view, place_.received_time_us),
+                               follower_->OldestFrom(stands.begin_index)}));
+  }
   FollowPlace held = place_;
   std::set<WriterNo> known;
   bool gone = false;

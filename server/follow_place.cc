@@ -101,14 +101,12 @@ absl::StatusOr<FollowPlace> FollowPlace::FromCursor(const std::string& text_untr
   STEPWELL_ASSIGN_OR_RETURN(const std::string bytes, Unwrap(text_untrusted));
   std::string_view rest(bytes);
   rest.remove_prefix(1);
-  if (rest.substr(0, 16) != database.ToBytes()) {
-    return Refuse("this cursor belongs to another database");
-  }
+  FollowPlace place;
+  place.is_of_another_database = rest.substr(0, 16) != database.ToBytes();
   rest.remove_prefix(16);
   if (TakeFixed(rest, 8) != static_cast<std::uint64_t>(Value(trial_id))) {
     return Refuse("this cursor belongs to another trial");
   }
-  FollowPlace place;
   place.log_id = TakeFixed(rest, 8);
   place.log_index = TakeFixed(rest, 8);
   place.received_time_us = static_cast<std::int64_t>(TakeFixed(rest, 8));

@@ -31,9 +31,12 @@ class FollowPlace {
   std::uint64_t log_index = 0;
   // What is beyond the place was received at or after this, by the clock of the master of that time.
   std::int64_t received_time_us = 0;
+  // Its sequences are of another incarnation of the database (docs/reliability.md), which may have given them to other
+  // samples since: it says no more than from when on to read.
+  bool is_of_another_database = false;
 
   std::string ToCursor(const Uuid& database, TrialId trial_id) const;
-  // kInvalidArgument naming the field for what is not ours, of another version, trial or database.
+  // kInvalidArgument naming the field for what is not ours, of another version or trial.
   static absl::StatusOr<FollowPlace> FromCursor(const std::string& text_untrusted,
                                                 const Uuid& database, TrialId trial_id);
 

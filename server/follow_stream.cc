@@ -55,6 +55,7 @@ FollowStream::FollowStream(const QuerySources& sources, const ReadCall& call, Tr
     : sources_(sources),
       call_(call),
       trial_id_(trial_id),
+      database_(sources.database()),
       metric_group_(GroupOf(selections)),
       choice_(std::move(selections)) {}
 
@@ -155,9 +156,9 @@ absl::Status FollowStream::Learn(const std::vector<HeadChunkPtr>& chunks) {
 }
 
 bool FollowStream::LooksAlive() const {
-  const std::int64_t now_us = absl::ToUnixMicros(sources_.clock.Now());
+  const SteadyTime now = SteadyTime::Now(sources_.clock);
   for (const auto& [writer_no, seen] : sources_.liveness.Seen(trial_id_)) {
-    if (seen.open && now_us - seen.seen_time_us < kHeardOfUs) return true;
+    if (seen.open && now - seen.heard < kHeardOf) return true;
   }
   return false;
 }
@@ -208,7 +209,7 @@ void FollowStream::MakeMessages() {
   }
   new_series_.clear();
   samples_.MoveTo(message);
-  cursor_ = place_.ToCursor(sources_.database, trial_id_);
+  cursor_ = place_.ToCursor(database_, trial_id_);
   sent_index_ = place_.log_index;
   push();
   v1::FollowSamplesResponse& last = ready_.back();

@@ -67,6 +67,7 @@ class FollowStream {
   const QuerySources sources_;
   const ReadCall call_;
   const TrialId trial_id_;
+  const Uuid database_;             // its incarnation as this began
   const std::string metric_group_;  // of all selections; empty = several
   v1::TrialRef ref_;
   SeriesChoice choice_;

@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "base/clock.h"
-#include "base/uuid.h"
 #include "server/access_control.h"
 #include "server/agent_version.h"
 #include "server/commit_group.h"
@@ -29,7 +28,6 @@ struct IngestContext {
   WriterRegistry& registry;
   WriterDirector& director;
   const Clock& clock;
-  Uuid incarnation;
   // A Close was committed: fold soon.
   std::function<void(TrialId)> on_close = [](TrialId) {};
   // Older agents of ours are refused.

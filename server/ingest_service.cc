@@ -137,7 +137,8 @@ void StreamReactor::Run() {
   absl::Status end = stream.status();
   if (stream.ok()) {
     // Before anything can be written: writing_ does not count it.
-    call_->AddInitialMetadata(kIncarnationMetadata, service_.context_.incarnation.ToBytes());
+    call_->AddInitialMetadata(kIncarnationMetadata,
+                              service_.context_.state.incarnation().ToBytes());
     StartSendInitialMetadata();
     {
       absl::MutexLock lock(&mu_);

@@ -151,8 +151,9 @@ void IngestStream::HandleOpen(const pb::Open& open) {
                             .window_over = context_.window_over(opened->trial_id)},
                            weak_from_this());
   const std::int64_t credit_bytes = context_.Credit();
-  board_.PostOpened(request.writer, MakeOpened(open, *opened, context_.incarnation, credit_bytes,
-                                               absl::ToUnixMicros(context_.clock.Now())));
+  board_.PostOpened(request.writer,
+                    MakeOpened(open, *opened, context_.state.incarnation(), credit_bytes,
+                               absl::ToUnixMicros(context_.clock.Now())));
   if (credit_bytes == 0) context_.registry.NoteStopped();
   if (!context_.registry.Claim(request.writer, *opened, shared_from_this())) {
     Fence(request.writer, opened->generation);

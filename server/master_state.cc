@@ -62,6 +62,16 @@ std::int64_t MasterState::epoch() const {
   return now_.epoch;
 }
 
+Uuid MasterState::incarnation() const {
+  absl::ReaderMutexLock lock(&mu_);
+  return incarnation_;
+}
+
+void MasterState::SetIncarnation(const Uuid& incarnation) {
+  absl::MutexLock lock(&mu_);
+  incarnation_ = incarnation;
+}
+
 void MasterState::SetDatabase(const absl::Status& status) {
   absl::MutexLock lock(&mu_);
   now_.database_up = status.ok();

@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "base/uuid.h"
 
 namespace stepwell {
 
@@ -61,6 +62,10 @@ class MasterState {
   // The same for reads: 0 once somebody found that the database has another owner, before the loop has looked after it.
   std::int64_t undoubted_epoch() const ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Of the database, as this master saw it last: what clients are told to know it by.
+  Uuid incarnation() const ABSL_LOCKS_EXCLUDED(mu_);
+  void SetIncarnation(const Uuid& incarnation) ABSL_LOCKS_EXCLUDED(mu_);
+
   // OK clears the error; any other status says that the database does not answer.
   void SetDatabase(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
   // Empty clears it.
@@ -85,6 +90,7 @@ class MasterState {
  private:
   mutable absl::Mutex mu_;
   Snapshot now_ ABSL_GUARDED_BY(mu_);
+  Uuid incarnation_ ABSL_GUARDED_BY(mu_) = {};
   std::int64_t lost_epoch_ ABSL_GUARDED_BY(mu_) = 0;
 };
 

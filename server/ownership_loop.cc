@@ -59,14 +59,16 @@ void OwnershipLoop::Run() {
     }
     if (next_renewal.HasPassed()) {
       Renew();
+      // Nobody has credit while the database is away: it is asked for as often as a standby asks.
+      const bool waits = epoch_ == 0 || !parts_.recovery.state.Get().database_up;
       next_renewal =
-          SteadyTime::Now() + (epoch_ == 0 ? options_.standby_interval : options_.renew_interval);
+          SteadyTime::Now() + (waits ? options_.standby_interval : options_.renew_interval);
       looks_at_trials_ = true;
     }
     LookAtTrials();
     RefreshCredit();
     parts_.director.Look([this](TrialId trial_id, WriterNo writer_no) {
-      return parts_.recovery.registry.SeenTime(trial_id, writer_no);
+      return parts_.recovery.registry.HeardAt(trial_id, writer_no);
     });
     parts_.on_change();
   } while (Sleep(kTick));
@@ -95,8 +97,12 @@ void OwnershipLoop::Renew() {
   TellOfToken(owner->owner_before);
   if (!state.Get().database_up) log::Info("database_up");
   state.SetDatabase(absl::OkStatus());
-  if (owner->is_owner && owner->epoch == epoch_) return;
+  const bool renews = owner->is_owner && owner->epoch == epoch_;
+  const bool is_another = owner->is_owner && owner->incarnation != state.incarnation();
   if (owner->is_owner) last_epoch_ = owner->epoch;
+  if (is_another) MeetAnotherDatabase(owner->incarnation);
+  // What is known of its writers is of the one before: all of it is read again, under an epoch of its own.
+  if (renews) return is_another ? Renew() : void();
   if (epoch_ != 0) Lose("the ownership was taken");
   if (owner->is_owner) return Own(owner->epoch);
   if (state.Get().owner_id != owner->owner_id) {
@@ -133,8 +139,16 @@ void OwnershipLoop::Own(std::int64_t epoch) {
   replay_ = Worker("replay", [this, epoch, taken = *std::move(taken)] { Replay(epoch, taken); });
 }
 
+// Who streams was told of the one before as the stream began.
+void OwnershipLoop::MeetAnotherDatabase(const Uuid& incarnation) {
+  parts_.recovery.state.SetIncarnation(incarnation);
+  parts_.on_another_database();
+  if (epoch_ != 0) return Lose("the database is another one");
+  EndStreams("the database is another one now");
+}
+
 void OwnershipLoop::Replay(std::int64_t epoch, const TakenOver& taken) {
-  Backoff backoff({.first = absl::Milliseconds(100), .longest = absl::Seconds(5)});
+  Backoff backoff({.first = absl::Milliseconds(100), .longest = absl::Seconds(1)});
   while (!stopping() && parts_.recovery.state.epoch() == epoch) {
     const absl::Status replayed = ReplayJournal(parts_.recovery, epoch, taken);
     if (replayed.ok()) return;
@@ -149,14 +163,17 @@ void OwnershipLoop::Lose(absl::string_view why) {
   // Nothing of this epoch may enter heads after they were cleared.
   recovery.state.EndOwnership(epoch_, [&] { recovery.heads.Clear(); });
   epoch_ = 0;
-  recovery.registry.ForEachStream([](IngestStream& stream) {
-    stream.End(absl::UnavailableError("another master owns the database now"));
-  });
+  EndStreams("another master owns the database now");
   for (const CheckedChunk& chunk : parts_.queue.Clear()) {
     chunk.listener->End(absl::UnavailableError("another master owns the database now"));
   }
   recovery.registry.Clear();
   parts_.director.Clear();
+}
+
+void OwnershipLoop::EndStreams(const char* why) {
+  parts_.recovery.registry.ForEachStream(
+      [&](IngestStream& stream) { stream.End(absl::UnavailableError(why)); });
 }
 
 void OwnershipLoop::RefreshCredit() {

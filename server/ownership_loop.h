@@ -38,6 +38,8 @@ class OwnershipLoop {
     WriterDirector& director;
     // The role or the database's state may have changed.
     std::function<void()> on_change;
+    // It was restored, or is a promoted standby: what is remembered of it is of another one. Before it is owned.
+    std::function<void()> on_another_database = [] {};
   };
 
   OwnershipLoop(Options options, Parts parts)
@@ -54,7 +56,9 @@ class OwnershipLoop {
   void LookAtTrials();
   void TellOfToken(const std::string& owner_before);
   void Own(std::int64_t epoch);
+  void MeetAnotherDatabase(const Uuid& incarnation);
   void Lose(absl::string_view why);
+  void EndStreams(const char* why);
   // The last act of an owner that stops in order: a standby need not wait for the lapse.
   void Release();
   void Replay(std::int64_t epoch, const TakenOver& taken);

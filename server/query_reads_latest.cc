@@ -110,7 +110,8 @@ absl::StatusOr<std::optional<LatestAnswer>> QueryReads::AnswerLatestFromMemory(
                         .head_newest_time_us = NewestTime(pin.chunks()),
                         .recovering = false,
                         .metric_group = selection.metric_group,
-                        .now_us = absl::ToUnixMicros(sources_.clock.Now())});
+                        .now_us = absl::ToUnixMicros(sources_.clock.Now()),
+                        .now = SteadyTime::Now(sources_.clock)});
   return answer;
 }
 

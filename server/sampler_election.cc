@@ -8,11 +8,11 @@
 
 namespace stepwell {
 
-bool SamplerElection::Lives(const Member& member, std::int64_t now_us) const {
-  return now_us - member.heard_us <= absl::ToInt64Microseconds(options_.silence_max);
+bool SamplerElection::Lives(const Member& member, SteadyTime now) const {
+  return now - member.heard <= options_.silence_max;
 }
 
-SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t now_us) {
+SamplerElection::Orders SamplerElection::Open(const Writer& writer, SteadyTime now) {
   Orders orders;
   const Key key{writer.trial_id, writer.writer_no};
   std::uint64_t place = 0;
@@ -20,7 +20,7 @@ SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t
   NamedGpus gpus;
   std::optional<NamedGpus> fresh_gpus;
   std::uint64_t gpus_generation = 0;
-  std::int64_t named_us = 0;
+  SteadyTime named_at;
   if (const auto before = members_.find(key); before != members_.end()) {
     Member& member = before->second;
     if (member.generation > writer.generation) return orders;
@@ -33,22 +33,22 @@ SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t
       gpus = member.gpus;
       fresh_gpus = member.fresh_gpus;
       gpus_generation = member.gpus_generation;
-      named_us = member.named_us;
+      named_at = member.named_at;
     }
     Erase(before);
-    if (moves) Settle(machine, writer.trial_id, now_us, orders);
+    if (moves) Settle(machine, writer.trial_id, now, orders);
   }
   if (writer.machine.empty()) return orders;
   members_[key] = {.generation = writer.generation,
                    .machine = writer.machine,
                    .is_sampler = writer.is_sampler,
                    .held = true,
-                   .heard_us = now_us,
+                   .heard = now,
                    .place = place != 0 ? place : next_place_++,
                    .stream = writer.stream,
                    .gpus = {},
                    .gpus_generation = gpus_generation,
-                   .named_us = named_us,
+                   .named_at = named_at,
                    .told = {}};
   Member& member = members_[key];
   if (member.is_sampler) TakeNaming(member);
@@ -63,23 +63,23 @@ SamplerElection::Orders SamplerElection::Open(const Writer& writer, std::int64_t
     share.seat_stream = writer.stream;
   }
   Join(share, key);
-  Settle(writer.machine, writer.trial_id, now_us, orders);
+  Settle(writer.machine, writer.trial_id, now, orders);
   return orders;
 }
 
 SamplerElection::Orders SamplerElection::Close(TrialId trial_id, WriterNo writer_no,
-                                               std::uint64_t generation, std::int64_t now_us) {
+                                               std::uint64_t generation, SteadyTime now) {
   Orders orders;
   const auto member = members_.find({trial_id, writer_no});
   if (member == members_.end() || member->second.generation != generation) return orders;
   const std::string machine = member->second.machine;
   Erase(member);
-  Settle(machine, trial_id, now_us, orders);
+  Settle(machine, trial_id, now, orders);
   return orders;
 }
 
 SamplerElection::Orders SamplerElection::Lose(TrialId trial_id, WriterNo writer_no,
-                                              std::uint64_t generation, std::int64_t now_us) {
+                                              std::uint64_t generation, SteadyTime now) {
   Orders orders;
   const auto found = members_.find({trial_id, writer_no});
   if (found == members_.end() || found->second.generation != generation) return orders;
@@ -91,13 +91,13 @@ SamplerElection::Orders SamplerElection::Lose(TrialId trial_id, WriterNo writer_
   LeaveNaming(member);
   ++lost_count_;
   if (lost_count_ > options_.lost_count_max) Erase(found);
-  Settle(machine, trial_id, now_us, orders);
+  Settle(machine, trial_id, now, orders);
   return orders;
 }
 
 SamplerElection::Orders SamplerElection::Name(TrialId trial_id, WriterNo writer_no,
                                               std::uint64_t generation, const NamedGpus& gpus,
-                                              std::int64_t now_us) {
+                                              SteadyTime now) {
   Orders orders;
   const auto found = members_.find({trial_id, writer_no});
   if (found == members_.end() || found->second.generation != generation) return orders;
@@ -109,36 +109,33 @@ SamplerElection::Orders SamplerElection::Name(TrialId trial_id, WriterNo writer_
     member.fresh_gpus.reset();
     if (!member.gpus.names().empty()) member.fresh_gpus.emplace();
   }
-  member.named_us = now_us;
+  member.named_at = now;
   const bool changed = AddGpus(member, gpus);
   if (!changed) return orders;
   const Machine& machine = machines_.at(member.machine);
-  TellShare(machine, trial_id, machine.shares.at(trial_id), now_us, Pace::kBounded, orders);
+  TellShare(machine, trial_id, machine.shares.at(trial_id), now, Pace::kBounded, orders);
   return orders;
 }
 
-SamplerElection::Orders SamplerElection::Look(const HeardOf& heard_of, std::int64_t now_us) {
+SamplerElection::Orders SamplerElection::Look(const HeardOf& heard_of, SteadyTime now) {
   for (auto next = members_.begin(); next != members_.end();) {
     const auto member = next++;
     const auto& [trial_id, writer_no] = member->first;
-    std::int64_t& heard_us = member->second.heard_us;
-    heard_us = std::max(heard_us, heard_of(trial_id, writer_no));
-    const std::int64_t since_us = now_us - member->second.named_us;
-    if (since_us >= absl::ToInt64Microseconds(options_.definitions_wait)) {
-      DropOldGpus(member->second);
-    }
-    if (!member->second.held && !Lives(member->second, now_us)) Erase(member);
+    SteadyTime& heard = member->second.heard;
+    heard = std::max(heard, heard_of(trial_id, writer_no));
+    if (now - member->second.named_at >= options_.definitions_wait) DropOldGpus(member->second);
+    if (!member->second.held && !Lives(member->second, now)) Erase(member);
   }
   // All are counted before any is told.
   for (auto& [name, machine] : machines_) {
-    for (auto& [trial_id, share] : machine.shares) Refresh(machine, trial_id, share, now_us);
+    for (auto& [trial_id, share] : machine.shares) Refresh(machine, trial_id, share, now);
     std::erase_if(machine.shares, [](const auto& entry) { return entry.second.writers.empty(); });
   }
   absl::erase_if(machines_, [](const auto& entry) { return entry.second.shares.empty(); });
   Orders orders;
   for (const auto& [name, machine] : machines_) {
     for (const auto& [trial_id, share] : machine.shares) {
-      TellShare(machine, trial_id, share, now_us, Pace::kNow, orders);
+      TellShare(machine, trial_id, share, now, Pace::kNow, orders);
     }
   }
   return orders;
@@ -212,19 +209,18 @@ bool SamplerElection::IsSeated(const Share& share, WriterNo writer_no, const Mem
 }
 
 std::vector<SamplerElection::Candidate> SamplerElection::Queue(TrialId trial_id, const Share& share,
-                                                               First first,
-                                                               std::int64_t now_us) const {
+                                                               First first, SteadyTime now) const {
   std::vector<Candidate> queue;
   absl::flat_hash_set<std::uint64_t> live_streams;
   for (const WriterNo writer_no : share.writers) {
     const Member& member = members_.at({trial_id, writer_no});
     if (!member.is_sampler || !member.held) continue;
     queue.push_back({writer_no, &member, IsSeated(share, writer_no, member)});
-    if (member.stream != 0 && Lives(member, now_us)) live_streams.insert(member.stream);
+    if (member.stream != 0 && Lives(member, now)) live_streams.insert(member.stream);
   }
   const auto rank = [&](const Candidate& each) {
     const Member& member = *each.member;
-    const bool is_silent = !Lives(member, now_us) && !live_streams.contains(member.stream);
+    const bool is_silent = !Lives(member, now) && !live_streams.contains(member.stream);
     const auto worse = first == First::kLiving ? std::pair(is_silent, !each.seated)
                                                : std::pair(!each.seated, is_silent);
     return std::tuple(worse, member.place, member.stream, each.writer_no);
@@ -234,13 +230,12 @@ std::vector<SamplerElection::Candidate> SamplerElection::Queue(TrialId trial_id,
   return queue;
 }
 
-bool SamplerElection::Refresh(Machine& machine, TrialId trial_id, Share& share,
-                              std::int64_t now_us) {
-  const std::vector<Candidate> queue = Queue(trial_id, share, First::kLiving, now_us);
+bool SamplerElection::Refresh(Machine& machine, TrialId trial_id, Share& share, SteadyTime now) {
+  const std::vector<Candidate> queue = Queue(trial_id, share, First::kLiving, now);
   share.seat = queue.empty() ? std::nullopt : std::optional(queue.front().writer_no);
   share.seat_stream = queue.empty() ? 0 : queue.front().member->stream;
   const bool live = std::any_of(share.writers.begin(), share.writers.end(), [&](WriterNo no) {
-    return Lives(members_.at({trial_id, no}), now_us);
+    return Lives(members_.at({trial_id, no}), now);
   });
   if (live == share.live) return false;
   share.live = live;
@@ -248,12 +243,12 @@ bool SamplerElection::Refresh(Machine& machine, TrialId trial_id, Share& share,
   return true;
 }
 
-void SamplerElection::Settle(const std::string& machine_name, TrialId trial_id, std::int64_t now_us,
+void SamplerElection::Settle(const std::string& machine_name, TrialId trial_id, SteadyTime now,
                              Orders& orders) {
   Machine& machine = machines_.at(machine_name);
   const auto share = machine.shares.find(trial_id);
-  const bool count_changes = Refresh(machine, trial_id, share->second, now_us);
-  TellShare(machine, trial_id, share->second, now_us, Pace::kNow, orders);
+  const bool count_changes = Refresh(machine, trial_id, share->second, now);
+  TellShare(machine, trial_id, share->second, now, Pace::kNow, orders);
   if (share->second.writers.empty()) machine.shares.erase(share);
   if (count_changes) {
     for (const auto& [other_id, other] : machine.shares) {
@@ -264,10 +259,10 @@ void SamplerElection::Settle(const std::string& machine_name, TrialId trial_id, 
 }
 
 void SamplerElection::TellShare(const Machine& machine, TrialId trial_id, const Share& share,
-                                std::int64_t now_us, Pace pace, Orders& orders) {
+                                SteadyTime now, Pace pace, Orders& orders) {
   // First who stops, then who begins.
   if (!share.seat) return;
-  const std::vector<Candidate> queue = Queue(trial_id, share, First::kSeated, now_us);
+  const std::vector<Candidate> queue = Queue(trial_id, share, First::kSeated, now);
   NamedGpus before;
   NamedGpus siblings;
   for (std::size_t i = 0; i < queue.size(); ++i) {
@@ -277,7 +272,7 @@ void SamplerElection::TellShare(const Machine& machine, TrialId trial_id, const 
     if (!is_sibling) before.Add(std::exchange(siblings, {}));
     siblings.Add(queue[i].member->gpus);
     if (queue[i].seated) continue;
-    TellOff(trial_id, queue[i].writer_no, machine.live_count, before, now_us, pace, orders);
+    TellOff(trial_id, queue[i].writer_no, machine.live_count, before, now, pace, orders);
   }
   TellSeated(trial_id, share, machine.live_count, orders);
 }
@@ -302,25 +297,22 @@ void SamplerElection::TellOn(TrialId trial_id, WriterNo writer_no, std::int32_t 
 }
 
 void SamplerElection::TellOff(TrialId trial_id, WriterNo writer_no, std::int32_t live_count,
-                              const NamedGpus& before, std::int64_t now_us, Pace pace,
-                              Orders& orders) {
+                              const NamedGpus& before, SteadyTime now, Pace pace, Orders& orders) {
   Member& member = members_.at({trial_id, writer_no});
   static const NamedGpus kNone;
   const NamedGpus& listed = member.names ? before : kNone;
-  Told now{.on = false,
-           .shared_with = std::max(live_count, 1),
-           .gpus_hash = absl::HashOf(listed.names())};
+  Told news{.on = false,
+            .shared_with = std::max(live_count, 1),
+            .gpus_hash = absl::HashOf(listed.names())};
   // Who does not sample the machine need not know how many share it.
   if (member.told && !member.told->on) {
-    if (member.told->gpus_hash == now.gpus_hash) return;
-    const std::int64_t since_us = now_us - member.told->gpus_us;
-    const bool is_early =
-        since_us >= 0 && since_us < absl::ToInt64Microseconds(options_.gpus_interval);
+    if (member.told->gpus_hash == news.gpus_hash) return;
+    const bool is_early = now - member.told->gpus_at < options_.gpus_interval;
     if (pace == Pace::kBounded && is_early) return;
-    now.gpus_us = now_us;
+    news.gpus_at = now;
   }
-  member.told = now;
-  orders.push_back({trial_id, writer_no, false, now.shared_with, listed.names()});
+  member.told = news;
+  orders.push_back({trial_id, writer_no, false, news.shared_with, listed.names()});
 }
 
 }  // namespace stepwell

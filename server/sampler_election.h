@@ -23,7 +23,7 @@
 // A trial is live on a machine while a writer of it there, rank or sampler, has not closed and was
 // heard of of late, whether its stream stands or not: a reconnect changes nothing.
 //
-//   for (const SamplingOrder& order : election.Open(sampler, now_us)) Tell(order);
+//   for (const SamplingOrder& order : election.Open(sampler, now)) Tell(order);
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/time.h"
 #include "base/ids.h"
+#include "base/steady_time.h"
 #include "server/named_gpus.h"
 
 namespace stepwell {
@@ -81,24 +82,24 @@ class SamplerElection {
     std::uint64_t stream = 0;
   };
   using Orders = std::vector<SamplingOrder>;
-  // When the master last heard of a writer, microseconds since 1970; 0 = not known.
-  using HeardOf = std::function<std::int64_t(TrialId, WriterNo)>;
+  // When the master last heard of a writer; long past = not known.
+  using HeardOf = std::function<SteadyTime(TrialId, WriterNo)>;
 
   explicit SamplerElection(Options options) : options_(options) {}
   SamplerElection() : SamplerElection(Options()) {}
 
   // Opened, for the first time or under a newer generation: a sampler is always answered for. One of
   // an older generation than known is passed over.
-  Orders Open(const Writer& writer, std::int64_t now_us);
+  Orders Open(const Writer& writer, SteadyTime now);
   // Those of another generation than the one open are passed over.
-  Orders Close(TrialId trial_id, WriterNo writer_no, std::uint64_t generation, std::int64_t now_us);
-  Orders Lose(TrialId trial_id, WriterNo writer_no, std::uint64_t generation, std::int64_t now_us);
+  Orders Close(TrialId trial_id, WriterNo writer_no, std::uint64_t generation, SteadyTime now);
+  Orders Lose(TrialId trial_id, WriterNo writer_no, std::uint64_t generation, SteadyTime now);
   // Its definitions name these GPUs. All of a generation's count together; until the first of a new
   // generation those before it do.
   Orders Name(TrialId trial_id, WriterNo writer_no, std::uint64_t generation, const NamedGpus& gpus,
-              std::int64_t now_us);
+              SteadyTime now);
   // Who fell silent, and who is back, and GPUs that were not told yet. O(writers); once a second or so.
-  Orders Look(const HeardOf& heard_of, std::int64_t now_us);
+  Orders Look(const HeardOf& heard_of, SteadyTime now);
 
   // Nobody is open any more.
   void Clear();
@@ -113,8 +114,8 @@ class SamplerElection {
     bool on = false;
     std::int32_t shared_with = 0;
     std::size_t gpus_hash = 0;
-    // When the GPUs alone were told last; 0 = never.
-    std::int64_t gpus_us = 0;
+    // When the GPUs alone were told last; long past = never.
+    SteadyTime gpus_at = {};
   };
   struct Member {
     std::uint64_t generation = 0;
@@ -122,7 +123,7 @@ class SamplerElection {
     bool is_sampler = false;
     // A stream holds it open.
     bool held = true;
-    std::int64_t heard_us = 0;
+    SteadyTime heard = {};
     // Who came first; siblings are at one place.
     std::uint64_t place = 0;
     std::uint64_t stream = 0;
@@ -133,7 +134,7 @@ class SamplerElection {
     std::uint64_t gpus_generation = 0;
     // Of that generation alone, while those of an earlier one count too; when the last of them came.
     std::optional<NamedGpus> fresh_gpus = {};
-    std::int64_t named_us = 0;
+    SteadyTime named_at = {};
     std::optional<Told> told;
   };
   // One trial on one machine.
@@ -150,7 +151,7 @@ class SamplerElection {
     std::size_t naming_count = 0;
   };
 
-  bool Lives(const Member& member, std::int64_t now_us) const;
+  bool Lives(const Member& member, SteadyTime now) const;
   // Takes one of its machine's places among those that name GPUs, if there is one.
   void TakeNaming(Member& member);
   // Gives it back, and forgets what it named.
@@ -165,10 +166,9 @@ class SamplerElection {
   void Join(Share& share, const Key& key);
   static bool IsSeated(const Share& share, WriterNo writer_no, const Member& member);
   // Whether a trial lives on a machine, and who samples it. True when the machine's count changes.
-  bool Refresh(Machine& machine, TrialId trial_id, Share& share, std::int64_t now_us);
+  bool Refresh(Machine& machine, TrialId trial_id, Share& share, SteadyTime now);
   // Refreshes one trial on one machine, and tells whom that concerns.
-  void Settle(const std::string& machine_name, TrialId trial_id, std::int64_t now_us,
-              Orders& orders);
+  void Settle(const std::string& machine_name, TrialId trial_id, SteadyTime now, Orders& orders);
   // Definitions come as often as a client likes: of GPUs alone they tell at most once an interval, and
   // the next Look the rest.
   enum class Pace { kNow, kBounded };
@@ -181,13 +181,13 @@ class SamplerElection {
   enum class First { kLiving, kSeated };
   // Who may sample, siblings side by side.
   std::vector<Candidate> Queue(TrialId trial_id, const Share& share, First first,
-                               std::int64_t now_us) const;
-  void TellShare(const Machine& machine, TrialId trial_id, const Share& share, std::int64_t now_us,
+                               SteadyTime now) const;
+  void TellShare(const Machine& machine, TrialId trial_id, const Share& share, SteadyTime now,
                  Pace pace, Orders& orders);
   void TellSeated(TrialId trial_id, const Share& share, std::int32_t live_count, Orders& orders);
   void TellOn(TrialId trial_id, WriterNo writer_no, std::int32_t live_count, Orders& orders);
   void TellOff(TrialId trial_id, WriterNo writer_no, std::int32_t live_count,
-               const NamedGpus& before, std::int64_t now_us, Pace pace, Orders& orders);
+               const NamedGpus& before, SteadyTime now, Pace pace, Orders& orders);
 
   const Options options_;
   std::map<Key, Member> members_;

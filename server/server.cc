@@ -173,7 +173,7 @@ struct Server::Parts {
   absl::StatusOr<bool> ReadsAll(const HttpRequest& request) const;
   MasterReading Read();
   absl::Status OpenStores(const std::function<bool()>& stop_asked);
-  void MakeRooms(const Uuid& incarnation);
+  void MakeRooms();
   void MakeLoops();
   absl::Status Serve();
   void TellHealth();
@@ -301,7 +301,7 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
   return absl::OkStatus();
 }
 
-void Server::Parts::MakeRooms(const Uuid& incarnation) {
+void Server::Parts::MakeRooms() {
   registry.emplace(clock);
   director.emplace(clock);
   heads.emplace(Heads::Options{.kept_bytes_max = options.latest_bytes,
@@ -323,7 +323,7 @@ void Server::Parts::MakeRooms(const Uuid& incarnation) {
   access.emplace(tokens.get(), *token_store, rates.get(), &grpc->strangers());
   context.emplace(
       IngestContext{*ingest_store, *queue, *heads, state, stats, *registry, *director, clock,
-                    incarnation, [this](TrialId trial_id) { fold_loop->FoldSoon(trial_id); },
+                    [this](TrialId trial_id) { fold_loop->FoldSoon(trial_id); },
                     ParseVersion(options.minimum_agent_version).value_or(kAgentVersionMin),
                     [this](TrialId trial_id) { return windows->IsOver(trial_id); },
                     [this](TrialId trial_id, WriterNo writer_no, std::uint64_t generation,
@@ -354,16 +354,16 @@ void Server::Parts::MakeLoops() {
   disk_watch.emplace(DiskSpace::Options{.low_bytes = options.disk_low_bytes},
                      database.data_directory, state, clock);
   const RecoveryParts recovery{*ingest_store, *fold_store, *heads, *registry, state, stats};
-  ownership.emplace(
-      OwnershipLoop::Options{.master_id = master_id,
-                             .address = HostPortText(grpc_listen.host, grpc->port()),
-                             .token_file_made = tokens != nullptr && tokens->has_made_file()
-                                                    ? options.token_file
-                                                    : ""},
-      OwnershipLoop::Parts{recovery, *queue, *trial_keeper, *director, [this] {
-                             disk_watch->Look();
-                             TellHealth();
-                           }});
+  const bool has_made = tokens != nullptr && tokens->has_made_file();
+  ownership.emplace(OwnershipLoop::Options{.master_id = master_id,
+                                           .address = HostPortText(grpc_listen.host, grpc->port()),
+                                           .token_file_made = has_made ? options.token_file : ""},
+                    OwnershipLoop::Parts{recovery, *queue, *trial_keeper, *director,
+                                         [this] {
+                                           disk_watch->Look();
+                                           TellHealth();
+                                         },
+                                         [this] { reader->Forget(); }});
 }
 
 absl::Status Server::Parts::Serve() {
@@ -377,7 +377,7 @@ absl::Status Server::Parts::Serve() {
                              *heads,
                              clock,
                              *registry,
-                             context->incarnation,
+                             [this] { return state.incarnation(); },
                              [this](TrialId trial_id) { return windows->IsOver(trial_id); },
                              [this] { return state.undoubted_epoch(); }};
   query_service.emplace(
@@ -426,7 +426,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServeOptions& option
   STEPWELL_RETURN_IF_ERROR(parts->Listen());
   STEPWELL_RETURN_IF_ERROR(parts->OpenStores(stop_asked));
   STEPWELL_ASSIGN_OR_RETURN(const Uuid incarnation, parts->ingest_store->ReadIncarnation());
-  parts->MakeRooms(incarnation);
+  parts->state.SetIncarnation(incarnation);
+  parts->MakeRooms();
   parts->MakeLoops();
   STEPWELL_RETURN_IF_ERROR(parts->Serve());
   return std::unique_ptr<Server>(new Server(std::move(parts)));

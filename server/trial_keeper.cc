@@ -16,8 +16,8 @@ bool IsEnd(TrialState state) {
 absl::StatusOr<TrialState> TrialKeeper::Derive(TrialId trial_id) {
   const std::vector<WriterFact> known = registry_.FactsOf(trial_id);
   if (known.empty()) return absl::NotFoundError("no writer of it is known");
-  const std::int64_t now_us = absl::ToUnixMicros(clock_.Now());
-  const TrialState state = DeriveTrialState(known, now_us);
+  const SteadyTime now = SteadyTime::Now(clock_);
+  const TrialState state = DeriveTrialState(known, now);
   if (!IsEnd(state)) return state;
   // The end of a trial depends on writers that ended before this master started, or before the trial
   // ended once before, too.
@@ -25,9 +25,9 @@ absl::StatusOr<TrialState> TrialKeeper::Derive(TrialId trial_id) {
   if (stored.open.empty()) return stored.any_died ? TrialState::kFailed : TrialState::kCompleted;
   std::vector<WriterFact> open;
   for (const WriterNo writer_no : stored.open) {
-    open.push_back({WriterState::kOpen, registry_.SeenTime(trial_id, writer_no)});
+    open.push_back({WriterState::kOpen, registry_.HeardAt(trial_id, writer_no)});
   }
-  return DeriveTrialState(open, now_us);
+  return DeriveTrialState(open, now);
 }
 
 void TrialKeeper::BeginRound(std::int64_t epoch) {

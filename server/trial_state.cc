@@ -5,16 +5,14 @@
 
 namespace stepwell {
 
-TrialState DeriveTrialState(absl::Span<const WriterFact> writers, std::int64_t now_us) {
+TrialState DeriveTrialState(absl::Span<const WriterFact> writers, SteadyTime now) {
   STEPWELL_CHECK(!writers.empty());
   bool any_silent = false;
   bool any_died = false;
   for (const WriterFact& writer : writers) {
     switch (writer.state) {
       case WriterState::kOpen:
-        if (now_us - writer.seen_time_us <= std::int64_t{kHeartbeatSecondsMax} * 1'000'000) {
-          return TrialState::kRunning;
-        }
+        if (now - writer.heard <= absl::Seconds(kHeartbeatSecondsMax)) return TrialState::kRunning;
         any_silent = true;
         break;
       case WriterState::kDied:

@@ -200,7 +200,8 @@ absl::StatusOr<v1::Completeness> TrialView::Completeness(const std::string& metr
                            .head_newest_time_us = NewestTime(pin_.chunks()),
                            .recovering = pin_.recovering(),
                            .metric_group = metric_group,
-                           .now_us = absl::ToUnixMicros(sources_.clock.Now())});
+                           .now_us = absl::ToUnixMicros(sources_.clock.Now()),
+                           .now = SteadyTime::Now(sources_.clock)});
 }
 
 absl::StatusOr<std::vector<Series>> TrialView::FindSeries(

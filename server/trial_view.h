@@ -30,7 +30,8 @@ struct QuerySources {
   Heads& heads;
   const Clock& clock;
   const WriterLiveness& liveness;
-  Uuid database = {};  // its incarnation
+  // Its incarnation, which may change while a master runs.
+  std::function<Uuid()> database = [] { return Uuid{}; };
   // Whether the trial's profiling window has passed; may ask the database.
   std::function<bool(TrialId)> window_over = [](TrialId) { return false; };
   // Under which this master owns the database, as far as it knows; 0 = it does not. Null = the heads are

@@ -5,7 +5,7 @@
 namespace stepwell {
 namespace {
 
-constexpr std::int64_t kLookIntervalUs = 1'000'000;
+constexpr absl::Duration kLookInterval = absl::Seconds(1);
 // Between a writer's Open in the database and here lie microseconds, not a thousand requests.
 constexpr std::size_t kSetRememberedMax = 1024;
 
@@ -55,7 +55,7 @@ void WriterDirector::Opened(const Writer& writer, std::weak_ptr<DirectiveSink> s
                                       .machine = writer.machine,
                                       .is_sampler = writer.is_sampler,
                                       .stream = stream},
-                                     NowUs()),
+                                     SteadyTime::Now(clock_)),
                       due);
   }
   Deliver(due);
@@ -66,7 +66,8 @@ void WriterDirector::Closed(TrialId trial_id, WriterNo writer_no, std::uint64_t 
   {
     absl::MutexLock lock(&mu_);
     EraseLocked(trial_id, writer_no, generation);
-    AddSamplingLocked(election_.Close(trial_id, writer_no, generation, NowUs()), due);
+    AddSamplingLocked(election_.Close(trial_id, writer_no, generation, SteadyTime::Now(clock_)),
+                      due);
   }
   Deliver(due);
 }
@@ -76,7 +77,8 @@ void WriterDirector::Lost(TrialId trial_id, WriterNo writer_no, std::uint64_t ge
   {
     absl::MutexLock lock(&mu_);
     EraseLocked(trial_id, writer_no, generation);
-    AddSamplingLocked(election_.Lose(trial_id, writer_no, generation, NowUs()), due);
+    AddSamplingLocked(election_.Lose(trial_id, writer_no, generation, SteadyTime::Now(clock_)),
+                      due);
   }
   Deliver(due);
 }
@@ -86,7 +88,8 @@ void WriterDirector::Named(TrialId trial_id, WriterNo writer_no, std::uint64_t g
   Deliveries due;
   {
     absl::MutexLock lock(&mu_);
-    AddSamplingLocked(election_.Name(trial_id, writer_no, generation, gpus, NowUs()), due);
+    AddSamplingLocked(
+        election_.Name(trial_id, writer_no, generation, gpus, SteadyTime::Now(clock_)), due);
   }
   Deliver(due);
 }
@@ -164,10 +167,10 @@ void WriterDirector::Look(const SamplerElection::HeardOf& heard_of) {
   Deliveries due;
   {
     absl::MutexLock lock(&mu_);
-    const std::int64_t now_us = NowUs();
-    if (now_us >= looked_us_ && now_us - looked_us_ < kLookIntervalUs) return;
-    looked_us_ = now_us;
-    AddSamplingLocked(election_.Look(heard_of, now_us), due);
+    const SteadyTime now = SteadyTime::Now(clock_);
+    if (now - looked_at_ < kLookInterval) return;
+    looked_at_ = now;
+    AddSamplingLocked(election_.Look(heard_of, now), due);
   }
   Deliver(due);
 }

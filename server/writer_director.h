@@ -127,14 +127,13 @@ class WriterDirector {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // How many took theirs.
   static int Deliver(const Deliveries& due);
-  std::int64_t NowUs() const { return absl::ToUnixMicros(clock_.Now()); }
 
   const Clock& clock_;
   mutable absl::Mutex mu_;
   absl::flat_hash_map<TrialId, OpenTrial> trials_ ABSL_GUARDED_BY(mu_);
   SamplerElection election_ ABSL_GUARDED_BY(mu_);
   std::uint64_t last_version_ ABSL_GUARDED_BY(mu_) = 0;
-  std::int64_t looked_us_ ABSL_GUARDED_BY(mu_) = 0;
+  SteadyTime looked_at_ ABSL_GUARDED_BY(mu_);
   // What was set of late: a writer that was opened just before may come here just after.
   absl::flat_hash_map<TrialId, TrialProfiling> set_ ABSL_GUARDED_BY(mu_);
   std::deque<TrialId> set_order_ ABSL_GUARDED_BY(mu_);

@@ -7,12 +7,15 @@
 #include <map>
 
 #include "base/ids.h"
+#include "base/steady_time.h"
 
 namespace stepwell {
 
 struct WriterSeen {
-  // Newest chunk, gap, heartbeat or Open, by the master's clock, microseconds since 1970.
+  // Newest chunk, gap, heartbeat or Open, by the master's clock, microseconds since 1970: for people.
   std::int64_t seen_time_us = 0;
+  // The same moment. How long ago it was is told by this alone: a wall clock that is set makes nobody silent.
+  SteadyTime heard = {};
   // A stream has it open now.
   bool open = false;
 };

@@ -41,7 +41,7 @@ bool WriterRegistry::Claim(const Uuid& writer, const OpenedWriter& opened,
     Holder& holder = holders_[{opened.trial_id, opened.writer_no}];
     if (holder.generation > opened.generation) return false;
     Known& known = trials_[opened.trial_id][opened.writer_no];
-    known.fact = {WriterState::kOpen, NowUs()};
+    NoteLocked(known, WriterState::kOpen);
     if (holder.generation == 0) ++known.holders;
     fenced = holder.stream.lock();
     fenced_generation = holder.generation;
@@ -73,20 +73,25 @@ void WriterRegistry::Heard(TrialId trial_id, WriterNo writer_no) {
   const auto trial = trials_.find(trial_id);
   if (trial == trials_.end()) return;
   const auto known = trial->second.find(writer_no);
-  if (known != trial->second.end()) known->second.fact.seen_time_us = NowUs();
+  if (known != trial->second.end()) NoteLocked(known->second, known->second.fact.state);
 }
 
 void WriterRegistry::NoteState(TrialId trial_id, WriterNo writer_no, WriterState state) {
   absl::MutexLock lock(&mu_);
-  trials_[trial_id][writer_no].fact = {state, NowUs()};
+  NoteLocked(trials_[trial_id][writer_no], state);
 }
 
-std::int64_t WriterRegistry::SeenTime(TrialId trial_id, WriterNo writer_no) const {
+void WriterRegistry::NoteLocked(Known& known, WriterState state) const {
+  known.fact = {state, SteadyTime::Now(clock_)};
+  known.seen_time_us = absl::ToUnixMicros(clock_.Now());
+}
+
+SteadyTime WriterRegistry::HeardAt(TrialId trial_id, WriterNo writer_no) const {
   absl::MutexLock lock(&mu_);
   const auto trial = trials_.find(trial_id);
-  if (trial == trials_.end()) return 0;
+  if (trial == trials_.end()) return {};
   const auto known = trial->second.find(writer_no);
-  return known == trial->second.end() ? 0 : known->second.fact.seen_time_us;
+  return known == trial->second.end() ? SteadyTime() : known->second.fact.heard;
 }
 
 std::map<WriterNo, WriterSeen> WriterRegistry::Seen(TrialId trial_id) const {
@@ -95,7 +100,7 @@ std::map<WriterNo, WriterSeen> WriterRegistry::Seen(TrialId trial_id) const {
   const auto trial = trials_.find(trial_id);
   if (trial == trials_.end()) return seen;
   for (const auto& [writer_no, known] : trial->second) {
-    seen[writer_no] = {known.fact.seen_time_us, known.holders > 0};
+    seen[writer_no] = {known.seen_time_us, known.fact.heard, known.holders > 0};
   }
   return seen;
 }

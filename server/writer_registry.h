@@ -57,8 +57,8 @@ class WriterRegistry final : public WriterLiveness {
   // News of a writer: a chunk, a heartbeat; a Close that was committed; what a take-over read.
   void Heard(TrialId trial_id, WriterNo writer_no) ABSL_LOCKS_EXCLUDED(mu_);
   void NoteState(TrialId trial_id, WriterNo writer_no, WriterState state) ABSL_LOCKS_EXCLUDED(mu_);
-  // As in WriterSeen; 0 = not since this master started.
-  std::int64_t SeenTime(TrialId trial_id, WriterNo writer_no) const ABSL_LOCKS_EXCLUDED(mu_);
+  // As in WriterSeen; long past = not since this master started.
+  SteadyTime HeardAt(TrialId trial_id, WriterNo writer_no) const ABSL_LOCKS_EXCLUDED(mu_);
   [[nodiscard]] std::map<WriterNo, WriterSeen> Seen(TrialId trial_id) const override
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -80,10 +80,11 @@ class WriterRegistry final : public WriterLiveness {
   };
   struct Known {
     WriterFact fact;
+    std::int64_t seen_time_us = 0;  // of the same moment, for people
     int holders = 0;
   };
 
-  std::int64_t NowUs() const { return absl::ToUnixMicros(clock_.Now()); }
+  void NoteLocked(Known& known, WriterState state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Clock& clock_;
   std::atomic<bool> stopped_ = false;

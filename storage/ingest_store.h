@@ -165,6 +165,8 @@ struct Ownership {
   double renewed_age_seconds = 0;
   // To a claim without last_epoch: who owned it before this, or had owned it last; empty = nobody ever.
   std::string owner_before = {};
+  // Of the owner: the database's, a new one where it lies elsewhere than when it was owned last.
+  Uuid incarnation = {};
 };
 
 class IngestStore {
@@ -173,7 +175,8 @@ class IngestStore {
 
   // Takes or renews the masters row. Taken is a row that is 10 s old by the database's clock, one
   // with the claim's last_epoch, and, at the first acquisition of a process, one of its master_id:
-  // two masters that share an id by mistake do not take over from each other for ever.
+  // two masters that share an id by mistake do not take over from each other for ever. The owner is told of the database's
+  // incarnation, which is renewed where the database was restored (storage/pg_incarnation.h).
   // Thread-safe.
   [[nodiscard]] virtual absl::StatusOr<Ownership> AcquireOwnership(const OwnerClaim& claim) = 0;
   // An owner that stops in order lets the next one take over at once. Nothing happens where another
@@ -191,7 +194,7 @@ class IngestStore {
   // given with its damage, and rows may then be given a second time.
   [[nodiscard]] virtual absl::Status ReadUnfoldedJournal(
       const std::function<absl::Status(JournalRow)>& row) = 0;
-  // Random id of this database.
+  // Random id of this database, as it stands there: whoever owns it is told of a new one by AcquireOwnership.
   [[nodiscard]] virtual absl::StatusOr<Uuid> ReadIncarnation() = 0;
 
   // Idempotent; creates trial, attempt and writer as needed in one transaction, raises the

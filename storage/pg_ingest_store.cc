@@ -119,6 +119,7 @@ absl::StatusOr<Ownership> PgIngestStore::AcquireOwnership(const OwnerClaim& clai
     STEPWELL_ASSIGN_OR_RETURN(owner, ReadOwner(*connection));
   } else {
     owner.epoch = taken.Int64(0, 0);
+    STEPWELL_ASSIGN_OR_RETURN(owner.incarnation, incarnation_.Look(*connection, owner.epoch));
   }
   owner.owner_before = std::move(before.owner_id);
   return owner;

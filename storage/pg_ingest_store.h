@@ -18,6 +18,7 @@
 #include "storage/book_changes.h"
 #include "storage/ingest_store.h"
 #include "storage/journal_ring.h"
+#include "storage/pg_incarnation.h"
 #include "storage/pg_shelf.h"
 #include "storage/pg_writer.h"
 
@@ -80,6 +81,7 @@ class PgIngestStore final : public IngestStore {
   PgShelf many_series_shelf_;
   // One renewal at a time, and never behind other work: with a shelf of its own.
   PgShelf owner_shelf_;
+  PgIncarnation incarnation_;  // for whoever has that shelf's one connection
 };
 
 }  // namespace stepwell

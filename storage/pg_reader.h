@@ -34,6 +34,9 @@ class PgReader final : public ReadStore {
   // Connects at the first read.
   explicit PgReader(Options options);
 
+  // The database is another one: nothing that was read of it before counts any more.
+  void Forget() { memory_.Clear(); }
+
   [[nodiscard]] std::optional<TrialId> KnownTrial(const TrialSelector& selector,
                                                   const ProjectFilter& projects) const override;
   [[nodiscard]] absl::StatusOr<TrialId> FindTrial(const TrialSelector& selector,

@@ -166,6 +166,26 @@ union all
 (select null::integer from stepwell.writers where trial_id = $1 and state = 3 limit 1))";
 
 inline constexpr char kReadIncarnation[] = "select incarnation from stepwell.database";
+// Where it lay (0 = not known) and where it lies: cluster, timeline, database, table. The timeline by the name of the WAL's
+// file, for pg_control_checkpoint() tells that of the last checkpoint, which a promotion does not wait for.
+#define STEPWELL_READ_DATABASE(cluster)                                                         \
+  "select d.incarnation, coalesce(d.system_identifier, 0), coalesce(d.timeline, 0), "           \
+  "coalesce(d.database_oid, 0), coalesce(d.table_oid, 0), " cluster                             \
+  ", (select b.oid::bigint from pg_catalog.pg_database b where b.datname = current_database())" \
+  ", d.tableoid::bigint from stepwell.database d"
+inline constexpr char kReadDatabase[] = STEPWELL_READ_DATABASE(
+    "(select c.system_identifier from pg_catalog.pg_control_system() c), "
+    "('x' || left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_insert_lsn()), 8))"
+    "::bit(32)::bigint");
+inline constexpr char kReadDatabaseAlone[] = STEPWELL_READ_DATABASE("0::bigint, 0::bigint");
+#undef STEPWELL_READ_DATABASE
+// $1 whether it is another one, then its place.
+inline constexpr char kNoteDatabase[] = R"(
+update stepwell.database
+set incarnation = case when $1 then gen_random_uuid() else incarnation end,
+    system_identifier = nullif($2, 0), timeline = nullif($3, 0),
+    database_oid = nullif($4, 0), table_oid = nullif($5, 0)
+returning incarnation)";
 
 // --- trials, attempts, writers ---
 

@@ -37,6 +37,7 @@ absl::StatusOr<Ownership> FakeIngestStore::AcquireOwnership(const OwnerClaim& cl
   const bool takes =
       claim.epoch == 0 && (vacant || restarts || now - renewed_time_ > kOwnershipLapses);
   if (takes) owner_ = {.is_owner = true, .epoch = owner_.epoch + 1, .owner_id = claim.master_id};
+  if (takes || renews) owner_.incarnation = incarnation_;
   if (takes || renews) {
     renewed_time_ = now;
     return owner_;
@@ -45,6 +46,16 @@ absl::StatusOr<Ownership> FakeIngestStore::AcquireOwnership(const OwnerClaim& cl
   other.is_owner = false;
   if (!vacant) other.renewed_age_seconds = absl::ToDoubleSeconds(now - renewed_time_);
   return other;
+}
+
+absl::StatusOr<Uuid> FakeIngestStore::ReadIncarnation() {
+  absl::MutexLock lock(&mu_);
+  return incarnation_;
+}
+
+void FakeIngestStore::RenewIncarnation() {
+  absl::MutexLock lock(&mu_);
+  incarnation_ = Uuid::Random();
 }
 
 absl::Status FakeIngestStore::ReleaseOwnership(const std::string& master_id, std::int64_t epoch) {

@@ -30,7 +30,7 @@ class FakeIngestStore final : public IngestStore {
   absl::Status FenceTrials(std::int64_t epoch) override;
   absl::StatusOr<std::vector<WriterProgress>> ReadWriters() override;
   absl::Status ReadUnfoldedJournal(const std::function<absl::Status(JournalRow)>& row) override;
-  absl::StatusOr<Uuid> ReadIncarnation() override { return incarnation_; }
+  absl::StatusOr<Uuid> ReadIncarnation() override;
   absl::StatusOr<OpenedWriter> OpenWriter(const OpenWriterRequest& request) override;
   absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeries(
       TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max,
@@ -68,6 +68,8 @@ class FakeIngestStore final : public IngestStore {
   TrialState trial_state(TrialId trial_id) const;
   // As if it were deleted, with all that is of it.
   void DropTrial(TrialId trial_id);
+  // As where PostgreSQL says that the database is another one.
+  void RenewIncarnation();
   // Makes the owner's last renewal older.
   void AgeOwner(absl::Duration by);
   // Changes what a replay will read of a commit, oldest first.
@@ -104,8 +106,8 @@ class FakeIngestStore final : public IngestStore {
   absl::Status CheckOwnerLocked(const CommitGroupRequest& request) const
       ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
-  const Uuid incarnation_ = Uuid::Random();
   mutable absl::Mutex mu_;
+  Uuid incarnation_ ABSL_GUARDED_BY(mu_) = Uuid::Random();
   std::map<TrialId, Trial> trials_ ABSL_GUARDED_BY(mu_);
   std::map<std::pair<std::string, std::string>, TrialId> trial_names_ ABSL_GUARDED_BY(mu_);
   std::map<WriterKey, Writer> writers_ ABSL_GUARDED_BY(mu_);

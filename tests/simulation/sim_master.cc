@@ -22,9 +22,7 @@ SimMaster::SimMaster(SimDatabase& database, const Clock& clock, std::function<vo
       director_(clock),
       queue_({.chunk_count_max = 16}),
       committer_(WithoutWaits(), {store_, queue_, heads_, state_, stats_, clock}),
-      context_{store_,    queue_, heads_,
-               state_,    stats_, registry_,
-               director_, clock,  *store_.ReadIncarnation()} {}
+      context_{store_, queue_, heads_, state_, stats_, registry_, director_, clock} {}
 
 bool SimMaster::Start() {
   const auto owner = store_.AcquireOwnership({.master_id = "master", .address = "here"});
@@ -32,6 +30,7 @@ bool SimMaster::Start() {
   auto taken = TakeOver(Recovery(), owner->epoch);
   if (!taken.ok()) return false;
   epoch_ = owner->epoch;
+  state_.SetIncarnation(owner->incarnation);
   state_.SetDatabase(absl::OkStatus());
   state_.BecomeOwner(epoch_, !taken->trials.empty());
   unreplayed_ = *std::move(taken);

@@ -94,7 +94,7 @@ std::unique_ptr<SimStream> SimStream::Connect(SimAgent& agent, std::shared_ptr<S
   auto stream = IngestStream::Create(master->context(), [] {});
   if (!stream.ok()) return nullptr;
   trace.Add(agent.name(), " connects to epoch ", master->epoch());
-  agent.OnConnected(master->context().incarnation.ToBytes());
+  agent.OnConnected(master->context().state.incarnation().ToBytes());
   return std::unique_ptr<SimStream>(
       new SimStream(agent, std::move(master), *std::move(stream), chance, trace));
 }

@@ -27,10 +27,10 @@ TEST(ReconnectDelayTest, IsShortForMinutesAndThenGrows) {
     absl::Duration least, most;
   } rows[] = {
       {"first second", absl::ZeroDuration(), absl::Seconds(1), absl::ZeroDuration(),
-       absl::Seconds(5)},
-      {"a restart", absl::ZeroDuration(), absl::Seconds(13), absl::ZeroDuration(),
-       absl::Seconds(5)},
-      {"minutes", absl::Seconds(13), absl::Minutes(5), absl::Seconds(1), absl::Seconds(5)},
+       absl::Seconds(1)},
+      {"a restart", absl::ZeroDuration(), absl::Seconds(19), absl::ZeroDuration(),
+       absl::Seconds(1)},
+      {"minutes", absl::Seconds(21), absl::Minutes(5), absl::Seconds(1), absl::Seconds(5)},
       {"a night", absl::Minutes(6), absl::Hours(8), absl::Seconds(20), absl::Seconds(30)},
   };
   ReconnectDelay delay(ReconnectDelay::Options(), absl::ZeroDuration());

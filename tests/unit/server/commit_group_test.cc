@@ -186,11 +186,11 @@ TEST(CreditPlanTest, FollowsTheLoad) {
 }
 
 TEST(TrialStateTest, FollowsItsWriters) {
-  constexpr std::int64_t kNow = 1'000'000'000;
-  const WriterFact fresh{WriterState::kOpen, kNow - 59'000'000};
-  const WriterFact silent{WriterState::kOpen, kNow - 61'000'000};
-  const WriterFact closed{WriterState::kClosed, 0};
-  const WriterFact died{WriterState::kDied, 0};
+  const SteadyTime now = SteadyTime::Now();
+  const WriterFact fresh{WriterState::kOpen, now - absl::Seconds(59)};
+  const WriterFact silent{WriterState::kOpen, now - absl::Seconds(61)};
+  const WriterFact closed{WriterState::kClosed, {}};
+  const WriterFact died{WriterState::kDied, {}};
   struct Row {
     const char* name;
     std::vector<WriterFact> writers;
@@ -201,7 +201,7 @@ TEST(TrialStateTest, FollowsItsWriters) {
                          Row{"one died", {closed, died}, TrialState::kFailed},
                          Row{"all closed", {closed, closed}, TrialState::kCompleted}}) {
     SCOPED_TRACE(row.name);
-    EXPECT_EQ(DeriveTrialState(row.writers, kNow), row.state);
+    EXPECT_EQ(DeriveTrialState(row.writers, now), row.state);
   }
 }
 

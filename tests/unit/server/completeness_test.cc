@@ -30,15 +30,17 @@ TEST(CompletenessTest, IsContiguousWhileEveryWriterIsAccountedFor) {
       {"never heard of by this master", WriterState::kOpen, -1, false, false},
       {"samples missing", WriterState::kClosed, -1, true, false},
   };
+  const SteadyTime now = SteadyTime::Now();
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
     std::map<WriterNo, WriterSeen> seen;
-    if (row.heard_us_ago >= 0) seen[WriterNo{1}] = {kNow - row.heard_us_ago, true};
+    if (row.heard_us_ago >= 0)
+      seen[WriterNo{1}] = {0, now - absl::Microseconds(row.heard_us_ago), true};
     GapList gaps;
     gaps.samples_missing = row.samples_missing;
     const std::vector<WriterRecord> writers = {Writer(1, row.state)};
     const v1::Completeness completeness = MakeCompleteness(
-        {.usage = {}, .gaps = gaps, .writers = writers, .seen = seen, .now_us = kNow});
+        {.usage = {}, .gaps = gaps, .writers = writers, .seen = seen, .now_us = kNow, .now = now});
     EXPECT_EQ(completeness.contiguous(), row.contiguous);
   }
 }

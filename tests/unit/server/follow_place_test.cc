@@ -97,7 +97,6 @@ TEST(FollowPlaceTest, WhatIsNoCursorOfThisTrialIsRefused) {
       {"cut", cursor.substr(0, cursor.size() - 4), database, kTrial, "no cursor of ours"},
       {"a byte differs", flipped, database, kTrial, "no cursor of ours"},
       {"another trial", cursor, database, static_cast<TrialId>(2), "another trial"},
-      {"another database", cursor, Uuid::Random(), kTrial, "another database"},
       {"another version", Changed(cursor, [](std::string& bytes) { bytes[0] = 2; }), database,
        kTrial, "another version"},
       {"more than it says", Changed(cursor, [](std::string& bytes) { bytes += '\1'; }), database,
@@ -116,6 +115,18 @@ TEST(FollowPlaceTest, WhatIsNoCursorOfThisTrialIsRefused) {
     EXPECT_EQ(read.status().message().substr(0, 8), "cursor: ");
     EXPECT_NE(read.status().message().find(row.says), std::string::npos) << read.status();
   }
+}
+
+TEST(FollowPlaceTest, SaysWhoseDatabaseItIsOf) {
+  const Uuid database = Uuid::Random();
+  const std::string cursor = SomePlace().ToCursor(database, kTrial);
+  const auto own = FollowPlace::FromCursor(cursor, database, kTrial);
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_FALSE(own->is_of_another_database);
+  const auto another = FollowPlace::FromCursor(cursor, Uuid::Random(), kTrial);
+  ASSERT_TRUE(another.ok()) << another.status();
+  EXPECT_TRUE(another->is_of_another_database);
+  EXPECT_EQ(another->received_time_us, SomePlace().received_time_us);
 }
 
 }  // namespace

@@ -23,8 +23,7 @@ class IngestStreamTest : public ::testing::Test {
         queue_({}),
         committer_({.backoff = {.first = absl::Milliseconds(1), .longest = absl::Milliseconds(5)}},
                    {store_, queue_, heads_, state_, stats_, RealClock::Get()}),
-        context_{store_,    queue_,    heads_,           state_, stats_,
-                 registry_, director_, RealClock::Get(), Uuid{}} {
+        context_{store_, queue_, heads_, state_, stats_, registry_, director_, RealClock::Get()} {
     Own();
     committer_.Start();
   }

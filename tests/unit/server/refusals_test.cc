@@ -165,8 +165,8 @@ class WritersPerStreamTest : public ::testing::Test {
   WriterDirector director_{RealClock::Get()};
   CommitQueue queue_{{}};
   GroupCommitter committer_{{}, {store_, queue_, heads_, state_, stats_, RealClock::Get()}};
-  const IngestContext context_{store_,    queue_,    heads_,           state_, stats_,
-                               registry_, director_, RealClock::Get(), Uuid{}};
+  const IngestContext context_{store_, queue_,    heads_,    state_,
+                               stats_, registry_, director_, RealClock::Get()};
   std::shared_ptr<IngestStream> stream_;
 };
 

@@ -15,10 +15,10 @@ namespace {
 // Writers 1, 2, 3 open in that order; 1 names a and b, 2 names b and c, 3 names c.
 TEST(SamplerElectionTest, WhoIsOffIsToldWhatThoseBeforeItSample) {
   using Election = SamplerElection;
-  const std::int64_t later_us = kStartUs + 2 * kSecondUs;
+  const SteadyTime later = kStart + 2 * kSecond;
   const auto name = [](Election& e, int writer_no, const std::vector<std::string>& gpus,
-                       std::int64_t now_us, std::uint64_t generation = 1) {
-    return e.Name(kA, WriterNo{writer_no}, generation, Gpus(gpus), now_us);
+                       SteadyTime now, std::uint64_t generation = 1) {
+    return e.Name(kA, WriterNo{writer_no}, generation, Gpus(gpus), now);
   };
   struct Row {
     const char* name;
@@ -28,62 +28,66 @@ TEST(SamplerElectionTest, WhoIsOffIsToldWhatThoseBeforeItSample) {
   const std::vector<Row> rows = {
       {"the same again",
        [&](Election& e) {
-         return name(e, 1, {"b", "a"}, later_us);
+         return name(e, 1, {"b", "a"}, later);
        },
        {}},
-      {"nothing more", [&](Election& e) { return name(e, 1, {}, later_us); }, {}},
+      {"nothing more", [&](Election& e) { return name(e, 1, {}, later); }, {}},
       {"the elected one sees a further one",
-       [&](Election& e) { return name(e, 1, {"d"}, later_us); },
+       [&](Election& e) { return name(e, 1, {"d"}, later); },
        {Off(kA, 2, 1, {"a", "b", "d"}), Off(kA, 3, 1, {"a", "b", "c", "d"})}},
       {"one that is off sees a further one",
-       [&](Election& e) { return name(e, 2, {"d"}, later_us); },
+       [&](Election& e) { return name(e, 2, {"d"}, later); },
        {Off(kA, 3, 1, {"a", "b", "c", "d"})}},
-      {"the last sees a further one", [&](Election& e) { return name(e, 3, {"d"}, later_us); }, {}},
+      {"the last sees a further one", [&](Election& e) { return name(e, 3, {"d"}, later); }, {}},
       {"known before",
-       [&](Election& e) { return name(e, 1, {"c"}, later_us); },
+       [&](Election& e) { return name(e, 1, {"c"}, later); },
        {Off(kA, 2, 1, {"a", "b", "c"})}},
-      {"of another generation", [&](Election& e) { return name(e, 1, {"d"}, later_us, 2); }, {}},
-      {"of nobody", [&](Election& e) { return name(e, 9, {"d"}, later_us); }, {}},
+      {"of another generation", [&](Election& e) { return name(e, 1, {"d"}, later, 2); }, {}},
+      {"of nobody", [&](Election& e) { return name(e, 9, {"d"}, later); }, {}},
       {"the elected one closes",
-       [&](Election& e) { return e.Close(kA, WriterNo{1}, 1, later_us); },
+       [&](Election& e) { return e.Close(kA, WriterNo{1}, 1, later); },
        {Off(kA, 3, 1, {"b", "c"}), On(kA, 2, 1)}},
       {"the elected one's stream ends",
-       [&](Election& e) { return e.Lose(kA, WriterNo{1}, 1, later_us); },
+       [&](Election& e) { return e.Lose(kA, WriterNo{1}, 1, later); },
        {Off(kA, 3, 1, {"b", "c"}), On(kA, 2, 1)}},
       {"one that is off closes",
-       [&](Election& e) { return e.Close(kA, WriterNo{2}, 1, later_us); },
+       [&](Election& e) { return e.Close(kA, WriterNo{2}, 1, later); },
        {Off(kA, 3, 1, {"a", "b"})}},
       {"one that is off falls silent",
        [&](Election& e) {
          return e.Look(
-             [](TrialId, WriterNo no) { return no == WriterNo{2} ? 0 : kStartUs + 61 * kSecondUs; },
-             kStartUs + 61 * kSecondUs);
+             [](TrialId, WriterNo no) {
+               return no == WriterNo{2} ? SteadyTime() : kStart + 61 * kSecond;
+             },
+             kStart + 61 * kSecond);
        },
        {Off(kA, 3, 1, {"a", "b"}), Off(kA, 2, 1, {"a", "b", "c"})}},
       {"the elected one falls silent",
        [&](Election& e) {
          return e.Look(
-             [](TrialId, WriterNo no) { return no == WriterNo{1} ? 0 : kStartUs + 61 * kSecondUs; },
-             kStartUs + 61 * kSecondUs);
+             [](TrialId, WriterNo no) {
+               return no == WriterNo{1} ? SteadyTime() : kStart + 61 * kSecond;
+             },
+             kStart + 61 * kSecond);
        },
        {Off(kA, 3, 1, {"b", "c"}), Off(kA, 1, 1, {"b", "c"}), On(kA, 2, 1)}},
       {"a fourth opens",
-       [&](Election& e) { return e.Open(Sampler(kA, 4), later_us); },
+       [&](Election& e) { return e.Open(Sampler(kA, 4), later); },
        {Off(kA, 4, 1, {"a", "b", "c"})}},
       {"the elected one opens on a new stream and has not named any yet",
-       [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 2), later_us); },
+       [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 2), later); },
        {On(kA, 1, 1)}},
       {"and then its first definitions name none",
        [&](Election& e) {
-         e.Open(Sampler(kA, 1, "m", 2), later_us);
-         return name(e, 1, {}, later_us, 2);
+         e.Open(Sampler(kA, 1, "m", 2), later);
+         return name(e, 1, {}, later, 2);
        },
        {}},
       {"and they name one less, but further ones may come",
        [&](Election& e) {
-         e.Open(Sampler(kA, 1, "m", 2), later_us);
-         Orders orders = name(e, 1, {"a"}, later_us, 2);
-         for (const SamplingOrder& order : e.Look(Unheard, later_us + 4 * kSecondUs)) {
+         e.Open(Sampler(kA, 1, "m", 2), later);
+         Orders orders = name(e, 1, {"a"}, later, 2);
+         for (const SamplingOrder& order : e.Look(Unheard, later + 4 * kSecond)) {
            orders.push_back(order);
          }
          return orders;
@@ -91,28 +95,28 @@ TEST(SamplerElectionTest, WhoIsOffIsToldWhatThoseBeforeItSample) {
        {}},
       {"and no further ones came",
        [&](Election& e) {
-         e.Open(Sampler(kA, 1, "m", 2), later_us);
-         name(e, 1, {"a"}, later_us, 2);
-         return e.Look(Unheard, later_us + 5 * kSecondUs);
+         e.Open(Sampler(kA, 1, "m", 2), later);
+         name(e, 1, {"a"}, later, 2);
+         return e.Look(Unheard, later + 5 * kSecond);
        },
        {Off(kA, 2, 1, {"a"})}},
       {"and a further one came",
        [&](Election& e) {
-         e.Open(Sampler(kA, 1, "m", 2), later_us);
-         name(e, 1, {}, later_us, 2);
-         return name(e, 1, {"d"}, later_us + kSecondUs, 2);
+         e.Open(Sampler(kA, 1, "m", 2), later);
+         name(e, 1, {}, later, 2);
+         return name(e, 1, {"d"}, later + kSecond, 2);
        },
        {Off(kA, 2, 1, {"a", "b", "d"}), Off(kA, 3, 1, {"a", "b", "c", "d"})}},
-      {"nothing changes", [&](Election& e) { return e.Look(Unheard, later_us); }, {}},
+      {"nothing changes", [&](Election& e) { return e.Look(Unheard, later); }, {}},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
     Election election;
-    for (int no = 1; no <= 3; ++no) election.Open(Sampler(kA, no), kStartUs);
-    name(election, 1, {"a", "b"}, kStartUs);
-    name(election, 2, {"b", "c"}, kStartUs);
-    name(election, 3, {"c"}, kStartUs);
-    election.Look(Unheard, kStartUs + kSecondUs);
+    for (int no = 1; no <= 3; ++no) election.Open(Sampler(kA, no), kStart);
+    name(election, 1, {"a", "b"}, kStart);
+    name(election, 2, {"b", "c"}, kStart);
+    name(election, 3, {"c"}, kStart);
+    election.Look(Unheard, kStart + kSecond);
     EXPECT_EQ(row.act(election), row.expected);
   }
 }
@@ -132,92 +136,97 @@ TEST(SamplerElectionTest, SamplersOnOneStreamAreElectedTogether) {
   };
   const std::vector<Row> rows = {
       {"another of the elected agent opens",
-       [&](Election& e) { return e.Open(on_stream(4, 1), kStartUs); },
+       [&](Election& e) { return e.Open(on_stream(4, 1), kStart); },
        {On(kA, 4, 1)}},
       {"another of the one that is off opens",
-       [&](Election& e) { return e.Open(on_stream(4, 2), kStartUs); },
+       [&](Election& e) { return e.Open(on_stream(4, 2), kStart); },
        {Off(kA, 4, 1, {"a"})}},
       {"the older closes",
-       [&](Election& e) { return e.Close(kA, WriterNo{1}, 1, kStartUs); },
+       [&](Election& e) { return e.Close(kA, WriterNo{1}, 1, kStart); },
        {Off(kA, 2, 1)}},
-      {"the newer closes", [&](Election& e) { return e.Close(kA, WriterNo{3}, 1, kStartUs); }, {}},
+      {"the newer closes", [&](Election& e) { return e.Close(kA, WriterNo{3}, 1, kStart); }, {}},
       {"both close",
        [&](Election& e) {
-         e.Close(kA, WriterNo{1}, 1, kStartUs);
-         return e.Close(kA, WriterNo{3}, 1, kStartUs);
+         e.Close(kA, WriterNo{1}, 1, kStart);
+         return e.Close(kA, WriterNo{3}, 1, kStart);
        },
        {On(kA, 2, 1)}},
       {"the older alone falls silent",
        [&](Election& e) {
          return e.Look(
-             [](TrialId, WriterNo no) { return no == WriterNo{1} ? 0 : kStartUs + 61 * kSecondUs; },
-             kStartUs + 61 * kSecondUs);
+             [](TrialId, WriterNo no) {
+               return no == WriterNo{1} ? SteadyTime() : kStart + 61 * kSecond;
+             },
+             kStart + 61 * kSecond);
        },
        {}},
       {"all of the agent fall silent",
        [&](Election& e) {
          return e.Look(
-             [](TrialId, WriterNo no) { return no == WriterNo{2} ? kStartUs + 61 * kSecondUs : 0; },
-             kStartUs + 61 * kSecondUs);
+             [](TrialId, WriterNo no) {
+               return no == WriterNo{2} ? kStart + 61 * kSecond : SteadyTime();
+             },
+             kStart + 61 * kSecond);
        },
        {Off(kA, 1, 1, {"b"}), Off(kA, 3, 1, {"b"}), On(kA, 2, 1)}},
       {"the agent opens on a new stream, the newer first",
-       [&](Election& e) { return e.Open(on_stream(3, 5, 2), kStartUs); },
+       [&](Election& e) { return e.Open(on_stream(3, 5, 2), kStart); },
        {Off(kA, 1, 1), On(kA, 3, 1)}},
       {"the agent opens on a new stream, the older first",
-       [&](Election& e) { return e.Open(on_stream(1, 5, 2), kStartUs); },
+       [&](Election& e) { return e.Open(on_stream(1, 5, 2), kStart); },
        {Off(kA, 3, 1, {"a"}), On(kA, 1, 1)}},
       {"and then the other",
        [&](Election& e) {
-         e.Open(on_stream(1, 5, 2), kStartUs);
-         return e.Open(on_stream(3, 5, 2), kStartUs);
+         e.Open(on_stream(1, 5, 2), kStart);
+         return e.Open(on_stream(3, 5, 2), kStart);
        },
        {On(kA, 3, 1)}},
       {"a new agent takes up the backlog of the one whose stream still stands",
        [&](Election& e) {
-         e.Open(on_stream(4, 5), kStartUs);
-         e.Open(on_stream(1, 5, 2), kStartUs);
-         return e.Open(on_stream(3, 5, 2), kStartUs);
+         e.Open(on_stream(4, 5), kStart);
+         e.Open(on_stream(1, 5, 2), kStart);
+         return e.Open(on_stream(3, 5, 2), kStart);
        },
        {On(kA, 3, 1)}},
       {"another trial shares the machine",
-       [&](Election& e) { return e.Open(Rank(kB, 1), kStartUs); },
+       [&](Election& e) { return e.Open(Rank(kB, 1), kStart); },
        {On(kA, 1, 2), On(kA, 3, 2)}},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
     Election election;
-    election.Open(on_stream(1, 1), kStartUs);
-    election.Name(kA, WriterNo{1}, 1, Gpus({"a"}), kStartUs);
-    election.Open(on_stream(2, 2), kStartUs);
-    election.Name(kA, WriterNo{2}, 1, Gpus({"b"}), kStartUs);
-    EXPECT_EQ(election.Open(on_stream(3, 1), kStartUs), Orders{On(kA, 3, 1)});
+    election.Open(on_stream(1, 1), kStart);
+    election.Name(kA, WriterNo{1}, 1, Gpus({"a"}), kStart);
+    election.Open(on_stream(2, 2), kStart);
+    election.Name(kA, WriterNo{2}, 1, Gpus({"b"}), kStart);
+    EXPECT_EQ(election.Open(on_stream(3, 1), kStart), Orders{On(kA, 3, 1)});
     EXPECT_EQ(row.act(election), row.expected);
   }
 }
 
 TEST(SamplerElectionTest, GpusAloneAreToldAtOnceThenOnceASecond) {
   SamplerElection election;
-  election.Open(Sampler(kA, 1), kStartUs);
-  election.Open(Sampler(kA, 2), kStartUs);
+  election.Open(Sampler(kA, 1), kStart);
+  election.Open(Sampler(kA, 2), kStart);
   std::vector<std::string> seen;
   int told = 0;
   for (int i = 0; i < 100; ++i) {
     const std::string gpu = absl::StrCat("g", 100 + i);
     seen.push_back(gpu);
-    const Orders orders = election.Name(kA, WriterNo{1}, 1, Gpus({gpu}), kStartUs + i);
+    const Orders orders =
+        election.Name(kA, WriterNo{1}, 1, Gpus({gpu}), kStart + absl::Microseconds(i));
     told += static_cast<int>(orders.size());
     if (i == 0) {
       EXPECT_EQ(orders, Orders{Off(kA, 2, 1, {"g100"})});
     }
   }
   EXPECT_EQ(told, 1);
-  EXPECT_EQ(election.Look(Unheard, kStartUs + kSecondUs), (Orders{Off(kA, 2, 1, seen)}));
-  EXPECT_EQ(election.Look(Unheard, kStartUs + 3 * kSecondUs), Orders{}) << "told";
+  EXPECT_EQ(election.Look(Unheard, kStart + kSecond), (Orders{Off(kA, 2, 1, seen)}));
+  EXPECT_EQ(election.Look(Unheard, kStart + 3 * kSecond), Orders{}) << "told";
   // Whether it samples, and what those before it leave when they go, is told at once.
-  election.Open(Sampler(kA, 3), kStartUs + 4 * kSecondUs);
-  election.Name(kA, WriterNo{1}, 1, Gpus({"h"}), kStartUs + 4 * kSecondUs);
-  EXPECT_EQ(election.Close(kA, WriterNo{1}, 1, kStartUs + 4 * kSecondUs),
+  election.Open(Sampler(kA, 3), kStart + 4 * kSecond);
+  election.Name(kA, WriterNo{1}, 1, Gpus({"h"}), kStart + 4 * kSecond);
+  EXPECT_EQ(election.Close(kA, WriterNo{1}, 1, kStart + 4 * kSecond),
             (Orders{Off(kA, 3, 1), On(kA, 2, 1)}));
 }
 
@@ -225,52 +234,52 @@ TEST(SamplerElectionTest, GpusAloneAreToldAtOnceThenOnceASecond) {
 // It opened again and no more has a; before that was certain it opened once more, and named nothing.
 TEST(SamplerElectionTest, AGpuThatWentAwayCountsNoLongerAfterOneMoreOpen) {
   SamplerElection election;
-  const auto all_live = [](TrialId, WriterNo) { return kStartUs + 9 * kSecondUs; };
+  const auto all_live = [](TrialId, WriterNo) { return kStart + 9 * kSecond; };
   const auto open = [&](int writer_no, std::uint64_t generation) {
-    return election.Open(Sampler(kA, writer_no, "m", generation), kStartUs);
+    return election.Open(Sampler(kA, writer_no, "m", generation), kStart);
   };
   open(1, 1);
-  election.Name(kA, WriterNo{1}, 1, Gpus({"a", "b"}), kStartUs);
+  election.Name(kA, WriterNo{1}, 1, Gpus({"a", "b"}), kStart);
   EXPECT_EQ(open(2, 1), (Orders{Off(kA, 2, 1, {"a", "b"})}));
   open(1, 2);
-  election.Name(kA, WriterNo{1}, 2, Gpus({"b"}), kStartUs + kSecondUs);
+  election.Name(kA, WriterNo{1}, 2, Gpus({"b"}), kStart + kSecond);
   open(1, 3);
-  EXPECT_EQ(election.Look(all_live, kStartUs + 5 * kSecondUs), Orders{}) << "more may come";
-  EXPECT_EQ(election.Look(all_live, kStartUs + 6 * kSecondUs), (Orders{Off(kA, 2, 1, {"b"})}));
+  EXPECT_EQ(election.Look(all_live, kStart + 5 * kSecond), Orders{}) << "more may come";
+  EXPECT_EQ(election.Look(all_live, kStart + 6 * kSecond), (Orders{Off(kA, 2, 1, {"b"})}));
 }
 
 TEST(SamplerElectionTest, WhatIsForgottenIsNotCountedHoweverOftenItOpens) {
   SamplerElection election;
   const auto open = [&](std::uint64_t generation, const std::vector<std::string>& gpus) {
-    election.Open(Sampler(kA, 1, "m", generation), kStartUs);
-    election.Name(kA, WriterNo{1}, generation, Gpus(gpus), kStartUs + kSecondUs);
+    election.Open(Sampler(kA, 1, "m", generation), kStart);
+    election.Name(kA, WriterNo{1}, generation, Gpus(gpus), kStart + kSecond);
   };
   open(1, {"a", "b"});
   const std::size_t once = election.named_bytes();
   for (std::uint64_t generation = 2; generation < 50; ++generation) open(generation, {"a", "b"});
   // Those of the last generation beside those before it.
   EXPECT_LE(election.named_bytes(), 2 * once);
-  election.Close(kA, WriterNo{1}, 49, kStartUs + kSecondUs);
+  election.Close(kA, WriterNo{1}, 49, kStart + kSecond);
   EXPECT_EQ(election.named_bytes(), 0u);
 }
 
 TEST(SamplerElectionTest, OfManySamplersOfAMachineTheFirstNameGpusAndAreToldOfThem) {
   SamplerElection election({.naming_count_max = 3});
-  for (int no = 1; no <= 5; ++no) election.Open(Sampler(kA, no), kStartUs);
-  EXPECT_EQ(election.Name(kA, WriterNo{1}, 1, Gpus({"a"}), kStartUs),
+  for (int no = 1; no <= 5; ++no) election.Open(Sampler(kA, no), kStart);
+  EXPECT_EQ(election.Name(kA, WriterNo{1}, 1, Gpus({"a"}), kStart),
             (Orders{Off(kA, 2, 1, {"a"}), Off(kA, 3, 1, {"a"})}));
-  EXPECT_EQ(election.Name(kA, WriterNo{4}, 1, Gpus({"d"}), kStartUs), Orders{});
+  EXPECT_EQ(election.Name(kA, WriterNo{4}, 1, Gpus({"d"}), kStart), Orders{});
   const std::size_t bytes = election.named_bytes();
   EXPECT_GT(bytes, 0u);
   // Another machine, or one that comes when one of these has gone.
-  EXPECT_EQ(election.Open(Sampler(kB, 1, "n"), kStartUs), Orders{On(kB, 1, 1)});
-  EXPECT_EQ(election.Name(kB, WriterNo{1}, 1, Gpus({"n"}), kStartUs), Orders{});
+  EXPECT_EQ(election.Open(Sampler(kB, 1, "n"), kStart), Orders{On(kB, 1, 1)});
+  EXPECT_EQ(election.Name(kB, WriterNo{1}, 1, Gpus({"n"}), kStart), Orders{});
   EXPECT_GT(election.named_bytes(), bytes);
-  election.Close(kB, WriterNo{1}, 1, kStartUs);
+  election.Close(kB, WriterNo{1}, 1, kStart);
   EXPECT_EQ(election.named_bytes(), bytes);
-  election.Close(kA, WriterNo{3}, 1, kStartUs);
-  EXPECT_EQ(election.Open(Sampler(kA, 6), kStartUs), Orders{Off(kA, 6, 1, {"a"})});
-  EXPECT_EQ(election.Open(Sampler(kA, 7), kStartUs), Orders{Off(kA, 7, 1)});
+  election.Close(kA, WriterNo{3}, 1, kStart);
+  EXPECT_EQ(election.Open(Sampler(kA, 6), kStart), Orders{Off(kA, 6, 1, {"a"})});
+  EXPECT_EQ(election.Open(Sampler(kA, 7), kStart), Orders{Off(kA, 7, 1)});
 }
 
 TEST(SamplerElectionTest, AllNamesTogetherAreBounded) {
@@ -279,38 +288,38 @@ TEST(SamplerElectionTest, AllNamesTogetherAreBounded) {
   for (int i = 0; i < 256; ++i) many.push_back(absl::StrCat(std::string(120, 'g'), 1000 + i));
   for (int machine = 0; machine < 100; ++machine) {
     const std::string name = absl::StrCat("m", machine);
-    election.Open(Sampler(kA, machine + 1, name), kStartUs);
-    election.Name(kA, WriterNo{machine + 1}, 1, Gpus(many), kStartUs);
+    election.Open(Sampler(kA, machine + 1, name), kStart);
+    election.Name(kA, WriterNo{machine + 1}, 1, Gpus(many), kStart);
     EXPECT_LE(election.named_bytes(), 100'000u);
   }
   EXPECT_GT(election.named_bytes(), 0u);
   // What goes gives its room back, also where it opened again.
   for (int machine = 0; machine < 100; ++machine) {
     const std::string name = absl::StrCat("m", machine);
-    election.Open(Sampler(kA, machine + 1, name, 2), kStartUs);
-    election.Name(kA, WriterNo{machine + 1}, 2, Gpus({"a"}), kStartUs);
+    election.Open(Sampler(kA, machine + 1, name, 2), kStart);
+    election.Name(kA, WriterNo{machine + 1}, 2, Gpus({"a"}), kStart);
     EXPECT_LE(election.named_bytes(), 100'000u);
   }
-  election.Look(Unheard, kStartUs + 10 * kSecondUs);
+  election.Look(Unheard, kStart + 10 * kSecond);
   for (int machine = 0; machine < 50; ++machine) {
-    election.Lose(kA, WriterNo{machine + 1}, 2, kStartUs);
+    election.Lose(kA, WriterNo{machine + 1}, 2, kStart);
   }
   for (int machine = 50; machine < 100; ++machine) {
-    election.Close(kA, WriterNo{machine + 1}, 2, kStartUs);
+    election.Close(kA, WriterNo{machine + 1}, 2, kStart);
   }
   EXPECT_EQ(election.named_bytes(), 0u);
 }
 
 TEST(SamplerElectionTest, GpusOfOtherMachinesTrialsAndRanksAreNobodysBusiness) {
   SamplerElection election;
-  election.Open(Sampler(kA, 1, "m"), kStartUs);
-  election.Open(Sampler(kA, 2, "n"), kStartUs);
-  election.Open(Sampler(kB, 1, "m"), kStartUs);
-  election.Open(Rank(kA, 3, "m"), kStartUs);
-  EXPECT_EQ(election.Name(kA, WriterNo{2}, 1, Gpus({"other machine"}), kStartUs), Orders{});
-  EXPECT_EQ(election.Name(kB, WriterNo{1}, 1, Gpus({"other trial"}), kStartUs), Orders{});
-  EXPECT_EQ(election.Name(kA, WriterNo{3}, 1, Gpus({"a rank's"}), kStartUs), Orders{});
-  EXPECT_EQ(election.Open(Sampler(kA, 4, "m"), kStartUs), Orders{Off(kA, 4, 2)});
+  election.Open(Sampler(kA, 1, "m"), kStart);
+  election.Open(Sampler(kA, 2, "n"), kStart);
+  election.Open(Sampler(kB, 1, "m"), kStart);
+  election.Open(Rank(kA, 3, "m"), kStart);
+  EXPECT_EQ(election.Name(kA, WriterNo{2}, 1, Gpus({"other machine"}), kStart), Orders{});
+  EXPECT_EQ(election.Name(kB, WriterNo{1}, 1, Gpus({"other trial"}), kStart), Orders{});
+  EXPECT_EQ(election.Name(kA, WriterNo{3}, 1, Gpus({"a rank's"}), kStart), Orders{});
+  EXPECT_EQ(election.Open(Sampler(kA, 4, "m"), kStart), Orders{Off(kA, 4, 2)});
 }
 
 }  // namespace

@@ -25,105 +25,99 @@ TEST(SamplerElectionTest, TheFirstThatOpensSamplesAndTheNextFollowsIt) {
   };
   const WriterNo first{1};
   const std::vector<Row> rows = {
-      {"closes", [&](Election& e) { return e.Close(kA, first, 1, kStartUs); }, {On(kA, 2, 1)}},
+      {"closes", [&](Election& e) { return e.Close(kA, first, 1, kStart); }, {On(kA, 2, 1)}},
       {"its stream ends",
-       [&](Election& e) { return e.Lose(kA, first, 1, kStartUs); },
+       [&](Election& e) { return e.Lose(kA, first, 1, kStart); },
        {On(kA, 2, 1)}},
       {"falls silent",
        [&](Election& e) {
          return e.Look(
-             [](TrialId, WriterNo no) { return no == WriterNo{1} ? 0 : kStartUs + 61 * kSecondUs; },
-             kStartUs + 61 * kSecondUs);
+             [](TrialId, WriterNo no) {
+               return no == WriterNo{1} ? SteadyTime() : kStart + 61 * kSecond;
+             },
+             kStart + 61 * kSecond);
        },
        {Off(kA, 1, 1), On(kA, 2, 1)}},
       {"has moved to another machine",
-       [&](Election& e) { return e.Open(Sampler(kA, 1, "other", 2), kStartUs); },
+       [&](Election& e) { return e.Open(Sampler(kA, 1, "other", 2), kStart); },
        {On(kA, 2, 1), On(kA, 1, 1)}},
       {"is opened anew while its stream stands",
-       [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 2), kStartUs); },
+       [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 2), kStart); },
        {On(kA, 1, 1)}},
-      {"an older stream of it ends",
-       [&](Election& e) { return e.Lose(kA, first, 0, kStartUs); },
-       {}},
+      {"an older stream of it ends", [&](Election& e) { return e.Lose(kA, first, 0, kStart); }, {}},
       {"an older Open of it arrives",
-       [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 0), kStartUs); },
+       [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 0), kStart); },
        {}},
-      {"nothing changes",
-       [&](Election& e) { return e.Look(Unheard, kStartUs + 60 * kSecondUs); },
-       {}},
-      {"all fall silent",
-       [&](Election& e) { return e.Look(Unheard, kStartUs + 61 * kSecondUs); },
-       {}},
+      {"nothing changes", [&](Election& e) { return e.Look(Unheard, kStart + 60 * kSecond); }, {}},
+      {"all fall silent", [&](Election& e) { return e.Look(Unheard, kStart + 61 * kSecond); }, {}},
       {"the second one closes",
-       [&](Election& e) { return e.Close(kA, WriterNo{2}, 1, kStartUs); },
+       [&](Election& e) { return e.Close(kA, WriterNo{2}, 1, kStart); },
        {}},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
     Election election;
-    EXPECT_EQ(election.Open(Sampler(kA, 1), kStartUs), Orders{On(kA, 1, 1)});
-    EXPECT_EQ(election.Open(Sampler(kA, 2), kStartUs), Orders{Off(kA, 2, 1)});
+    EXPECT_EQ(election.Open(Sampler(kA, 1), kStart), Orders{On(kA, 1, 1)});
+    EXPECT_EQ(election.Open(Sampler(kA, 2), kStart), Orders{Off(kA, 2, 1)});
     EXPECT_EQ(row.act(election), row.expected);
   }
 }
 
 TEST(SamplerElectionTest, AnswersEachOpenOfASampler) {
   SamplerElection election;
-  EXPECT_EQ(election.Open(Rank(kA, 1), kStartUs), Orders{});
-  EXPECT_EQ(election.Open(Sampler(kA, 2, ""), kStartUs), Orders{}) << "no machine, no election";
-  EXPECT_EQ(election.Open(Sampler(kA, 3, "m"), kStartUs), Orders{On(kA, 3, 1)});
-  EXPECT_EQ(election.Open(Sampler(kA, 4, "n"), kStartUs), Orders{On(kA, 4, 1)}) << "other machine";
+  EXPECT_EQ(election.Open(Rank(kA, 1), kStart), Orders{});
+  EXPECT_EQ(election.Open(Sampler(kA, 2, ""), kStart), Orders{}) << "no machine, no election";
+  EXPECT_EQ(election.Open(Sampler(kA, 3, "m"), kStart), Orders{On(kA, 3, 1)});
+  EXPECT_EQ(election.Open(Sampler(kA, 4, "n"), kStart), Orders{On(kA, 4, 1)}) << "other machine";
   EXPECT_EQ(election.writer_count(), 3U);
 }
 
 TEST(SamplerElectionTest, WhoComesBackIsLast) {
   SamplerElection election;
-  election.Open(Sampler(kA, 1), kStartUs);
-  election.Open(Sampler(kA, 2), kStartUs);
-  EXPECT_EQ(election.Lose(kA, WriterNo{1}, 1, kStartUs), Orders{On(kA, 2, 1)});
-  EXPECT_EQ(election.Open(Sampler(kA, 1, "m", 2), kStartUs), Orders{Off(kA, 1, 1)});
+  election.Open(Sampler(kA, 1), kStart);
+  election.Open(Sampler(kA, 2), kStart);
+  EXPECT_EQ(election.Lose(kA, WriterNo{1}, 1, kStart), Orders{On(kA, 2, 1)});
+  EXPECT_EQ(election.Open(Sampler(kA, 1, "m", 2), kStart), Orders{Off(kA, 1, 1)});
   // Silent, then heard of: the seat has another, who lives.
   const auto only_one = [](TrialId, WriterNo no) {
-    return no == WriterNo{1} ? kStartUs + 61 * kSecondUs : 0;
+    return no == WriterNo{1} ? kStart + 61 * kSecond : SteadyTime();
   };
-  EXPECT_EQ(election.Look(only_one, kStartUs + 61 * kSecondUs),
-            (Orders{Off(kA, 2, 1), On(kA, 1, 1)}));
-  const auto both = [](TrialId, WriterNo) { return kStartUs + 62 * kSecondUs; };
-  EXPECT_EQ(election.Look(both, kStartUs + 62 * kSecondUs), Orders{});
+  EXPECT_EQ(election.Look(only_one, kStart + 61 * kSecond), (Orders{Off(kA, 2, 1), On(kA, 1, 1)}));
+  const auto both = [](TrialId, WriterNo) { return kStart + 62 * kSecond; };
+  EXPECT_EQ(election.Look(both, kStart + 62 * kSecond), Orders{});
 }
 
 TEST(SamplerElectionTest, TellsWhoSamplesHowManyTrialsShareTheMachine) {
   SamplerElection election;
-  EXPECT_EQ(election.Open(Sampler(kA, 1), kStartUs), Orders{On(kA, 1, 1)});
-  EXPECT_EQ(election.Open(Sampler(kA, 2), kStartUs), Orders{Off(kA, 2, 1)});
-  EXPECT_EQ(election.Open(Rank(kB, 1), kStartUs), Orders{On(kA, 1, 2)})
-      << "not the one that is off";
-  EXPECT_EQ(election.Open(Rank(kB, 2), kStartUs), Orders{});
-  EXPECT_EQ(election.Open(Sampler(kB, 3), kStartUs), Orders{On(kB, 3, 2)});
-  EXPECT_EQ(election.Close(kB, WriterNo{1}, 1, kStartUs), Orders{});
-  EXPECT_EQ(election.Close(kB, WriterNo{2}, 1, kStartUs), Orders{}) << "its sampler is still there";
-  EXPECT_EQ(election.Close(kB, WriterNo{3}, 1, kStartUs), Orders{On(kA, 1, 1)});
+  EXPECT_EQ(election.Open(Sampler(kA, 1), kStart), Orders{On(kA, 1, 1)});
+  EXPECT_EQ(election.Open(Sampler(kA, 2), kStart), Orders{Off(kA, 2, 1)});
+  EXPECT_EQ(election.Open(Rank(kB, 1), kStart), Orders{On(kA, 1, 2)}) << "not the one that is off";
+  EXPECT_EQ(election.Open(Rank(kB, 2), kStart), Orders{});
+  EXPECT_EQ(election.Open(Sampler(kB, 3), kStart), Orders{On(kB, 3, 2)});
+  EXPECT_EQ(election.Close(kB, WriterNo{1}, 1, kStart), Orders{});
+  EXPECT_EQ(election.Close(kB, WriterNo{2}, 1, kStart), Orders{}) << "its sampler is still there";
+  EXPECT_EQ(election.Close(kB, WriterNo{3}, 1, kStart), Orders{On(kA, 1, 1)});
 }
 
 TEST(SamplerElectionTest, ATrialWhoseStreamBrokeIsCountedUntilItIsSilent) {
   SamplerElection election;
-  election.Open(Sampler(kA, 1), kStartUs);
-  election.Open(Sampler(kB, 1), kStartUs);
-  EXPECT_EQ(election.Lose(kB, WriterNo{1}, 1, kStartUs), Orders{}) << "it may come back";
-  EXPECT_EQ(election.Open(Sampler(kB, 1, "m", 2), kStartUs), Orders{On(kB, 1, 2)});
-  EXPECT_EQ(election.Lose(kB, WriterNo{1}, 2, kStartUs), Orders{});
+  election.Open(Sampler(kA, 1), kStart);
+  election.Open(Sampler(kB, 1), kStart);
+  EXPECT_EQ(election.Lose(kB, WriterNo{1}, 1, kStart), Orders{}) << "it may come back";
+  EXPECT_EQ(election.Open(Sampler(kB, 1, "m", 2), kStart), Orders{On(kB, 1, 2)});
+  EXPECT_EQ(election.Lose(kB, WriterNo{1}, 2, kStart), Orders{});
   const auto heard = [](TrialId trial_id, WriterNo) {
-    return trial_id == kA ? kStartUs + 61 * kSecondUs : 0;
+    return trial_id == kA ? kStart + 61 * kSecond : SteadyTime();
   };
-  EXPECT_EQ(election.Look(heard, kStartUs + 61 * kSecondUs), Orders{On(kA, 1, 1)});
+  EXPECT_EQ(election.Look(heard, kStart + 61 * kSecond), Orders{On(kA, 1, 1)});
   EXPECT_EQ(election.writer_count(), 1U) << "forgotten";
 }
 
 TEST(SamplerElectionTest, WhatIsLostIsBounded) {
   SamplerElection election(SamplerElection::Options{.lost_count_max = 10});
   for (int i = 1; i <= 100; ++i) {
-    election.Open(Rank(TrialId{i}, 1, absl::StrCat("m", i)), kStartUs);
-    election.Lose(TrialId{i}, WriterNo{1}, 1, kStartUs);
+    election.Open(Rank(TrialId{i}, 1, absl::StrCat("m", i)), kStart);
+    election.Lose(TrialId{i}, WriterNo{1}, 1, kStart);
   }
   EXPECT_EQ(election.writer_count(), 10U);
   election.Clear();
@@ -135,31 +129,31 @@ TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
   struct Known {
     SamplerElection::Writer writer;
     bool held = true;
-    std::int64_t heard_us = 0;
+    SteadyTime heard = {};
     std::optional<SamplingOrder> told = {};
     std::set<std::string> gpus = {};
     std::uint64_t gpus_generation = 0;
     // What an earlier generation named still counts.
     bool settles = false;
-    std::int64_t named_us = 0;
+    SteadyTime named_at = {};
   };
   std::mt19937_64 random(TestSeed());
   const auto below = [&](std::uint64_t limit) { return static_cast<int>(random() % limit); };
   SamplerElection election;
   std::map<std::pair<TrialId, WriterNo>, Known> model;
   std::map<std::pair<std::string, TrialId>, std::vector<WriterNo>> seats;
-  std::int64_t now_us = kStartUs;
+  SteadyTime now = kStart;
   const auto are_siblings = [](const Known& a, const Known& b) {
     return a.writer.stream != 0 && a.writer.stream == b.writer.stream;
   };
-  const auto lives = [&](const Known& known) { return now_us - known.heard_us <= 60 * kSecondUs; };
+  const auto lives = [&](const Known& known) { return now - known.heard <= 60 * kSecond; };
   for (int step = 0; step < 20'000; ++step) {
     SCOPED_TRACE(step);
     const auto key = std::pair(TrialId{1 + below(3)}, WriterNo{1 + below(6)});
     const auto place = model.find(key);
     const bool known = place != model.end();
     Orders orders;
-    std::int64_t passed_us = 0;
+    absl::Duration passed;
     // Silence is found by looking, so the model lets time pass only there.
     switch (below(7)) {
       case 0:
@@ -168,14 +162,14 @@ TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
         const SamplerElection::Writer writer{key.first,    key.second,
                                              generation,   absl::StrCat("m", below(2)),
                                              below(3) > 0, static_cast<std::uint64_t>(below(4))};
-        orders = election.Open(writer, now_us);
-        Known opened{.writer = writer, .held = true, .heard_us = now_us};
+        orders = election.Open(writer, now);
+        Known opened{.writer = writer, .held = true, .heard = now};
         if (known && place->second.held && place->second.writer.machine == writer.machine &&
             place->second.writer.is_sampler == writer.is_sampler) {
           opened.gpus = place->second.gpus;
           opened.gpus_generation = place->second.gpus_generation;
           opened.settles = place->second.settles;
-          opened.named_us = place->second.named_us;
+          opened.named_at = place->second.named_at;
         }
         model[key] = std::move(opened);
         break;
@@ -184,25 +178,25 @@ TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
         if (!known) continue;
         Known& named = place->second;
         const std::string gpu = absl::StrCat("g", below(5));
-        orders = election.Name(key.first, key.second, named.writer.generation, Gpus({gpu}), now_us);
+        orders = election.Name(key.first, key.second, named.writer.generation, Gpus({gpu}), now);
         if (!named.held || !named.writer.is_sampler) break;
         if (std::exchange(named.gpus_generation, named.writer.generation) !=
             named.writer.generation) {
           named.settles = !named.gpus.empty();
           named.gpus.clear();
         }
-        named.named_us = now_us;
+        named.named_at = now;
         named.gpus.insert(gpu);
         break;
       }
       case 2:
         if (!known) continue;
-        orders = election.Close(key.first, key.second, place->second.writer.generation, now_us);
+        orders = election.Close(key.first, key.second, place->second.writer.generation, now);
         model.erase(place);
         break;
       case 3:
         if (!known) continue;
-        orders = election.Lose(key.first, key.second, place->second.writer.generation, now_us);
+        orders = election.Lose(key.first, key.second, place->second.writer.generation, now);
         place->second.held = false;
         place->second.told.reset();
         place->second.gpus.clear();
@@ -210,18 +204,18 @@ TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
         place->second.settles = false;
         break;
       default:
-        passed_us = below(40) * kSecondUs;
-        now_us += passed_us;
+        passed = below(40) * kSecond;
+        now += passed;
         for (auto& [heard_key, heard] : model) {
-          if (below(3) > 0 && heard.held) heard.heard_us = now_us;
-          if (now_us - heard.named_us >= 5 * kSecondUs) heard.settles = false;
+          if (below(3) > 0 && heard.held) heard.heard = now;
+          if (now - heard.named_at >= 5 * kSecond) heard.settles = false;
         }
         orders = election.Look(
             [&](TrialId trial_id, WriterNo writer_no) {
               const auto heard = model.find({trial_id, writer_no});
-              return heard == model.end() ? 0 : heard->second.heard_us;
+              return heard == model.end() ? SteadyTime() : heard->second.heard;
             },
-            now_us);
+            now);
         std::erase_if(
             model, [&](const auto& entry) { return !entry.second.held && !lives(entry.second); });
         break;
@@ -279,7 +273,7 @@ TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
         ASSERT_TRUE(goes_on || !may_go_on) << "trial " << Value(share.second);
       }
     }
-    if (passed_us > 0) {
+    if (passed > absl::ZeroDuration()) {
       // All were told by now: each GPU that anybody names is sampled by one, or by nobody for the seconds
       // in which one that opened again may still come to it.
       std::map<std::pair<std::string, TrialId>, std::map<std::string, std::set<std::uint64_t>>>

@@ -12,8 +12,8 @@ namespace stepwell {
 
 inline constexpr TrialId kA{7};
 inline constexpr TrialId kB{8};
-inline constexpr std::int64_t kSecondUs = 1'000'000;
-inline constexpr std::int64_t kStartUs = 1'700'000'000 * kSecondUs;
+inline constexpr absl::Duration kSecond = absl::Seconds(1);
+inline const SteadyTime kStart = SteadyTime::Now() + absl::Hours(1);
 
 inline SamplerElection::Writer Sampler(TrialId trial_id, int writer_no, std::string machine = "m",
                                        std::uint64_t generation = 1) {
@@ -36,6 +36,6 @@ inline NamedGpus Gpus(const std::vector<std::string>& names) {
 }
 using Orders = SamplerElection::Orders;
 
-inline std::int64_t Unheard(TrialId, WriterNo) { return 0; }
+inline SteadyTime Unheard(TrialId, WriterNo) { return {}; }
 
 }  // namespace stepwell

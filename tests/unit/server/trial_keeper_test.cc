@@ -14,6 +14,7 @@
 #include "server/master_state.h"
 #include "server/recovery.h"
 #include "tests/fakes/fake_ingest_store.h"
+#include "tests/fakes/stepped_clock.h"
 #include "tests/unit/server/no_folds.h"
 
 namespace stepwell {
@@ -78,7 +79,7 @@ class TrialKeeperTest : public ::testing::Test {
 
   testing::FakeIngestStore store_;
   testing::NoFolds folds_;
-  FakeClock clock_;
+  testing::SteppedClock clock_;
   std::unique_ptr<WriterRegistry> registry_;
   std::unique_ptr<TrialKeeper> keeper_;
   std::int64_t epoch_ = 0;
@@ -99,6 +100,38 @@ TEST_F(TrialKeeperTest, SilenceMakesItLostAndAHeartbeatBringsItBack) {
   EXPECT_EQ(Look(), TrialState::kRunning);
   clock_.Advance(absl::Seconds(61));
   EXPECT_EQ(Look(), TrialState::kLost) << "and it can be lost again";
+}
+
+TEST_F(TrialKeeperTest, AWallClockThatIsSetForwardLosesNobody) {
+  const OpenedWriter writer = Open(first_);
+  EXPECT_EQ(Look(), TrialState::kRunning);
+  const std::int64_t stamp_us = registry_->Seen(writer.trial_id)[writer.writer_no].seen_time_us;
+  clock_.SetBy(absl::Hours(2));
+  EXPECT_EQ(Look(), TrialState::kRunning);
+  clock_.Advance(absl::Seconds(60));
+  EXPECT_EQ(Look(), TrialState::kRunning);
+  registry_->Heard(writer.trial_id, writer.writer_no);
+  const std::int64_t passed_us =
+      registry_->Seen(writer.trial_id)[writer.writer_no].seen_time_us - stamp_us;
+  EXPECT_EQ(absl::Microseconds(passed_us), absl::Hours(2) + absl::Seconds(60))
+      << "people are shown the clock on the wall";
+  clock_.Advance(absl::Seconds(61));
+  EXPECT_EQ(Look(), TrialState::kLost) << "and it falls silent as any";
+}
+
+TEST_F(TrialKeeperTest, OneThatFallsSilentIsLostAfterAMinuteThoughTheWallClockWasSetBack) {
+  Open(first_);
+  EXPECT_EQ(Look(), TrialState::kRunning);
+  clock_.SetBy(-absl::Hours(2));
+  clock_.Advance(absl::Seconds(60));
+  EXPECT_EQ(Look(), TrialState::kRunning);
+  clock_.Advance(absl::Microseconds(1));
+  EXPECT_EQ(Look(), TrialState::kLost);
+  StartMaster();
+  EXPECT_EQ(Look(), TrialState::kRunning) << "a master that starts waits for as long";
+  clock_.SetBy(-absl::Hours(2));
+  clock_.Advance(absl::Seconds(61));
+  EXPECT_EQ(Look(), TrialState::kLost);
 }
 
 TEST_F(TrialKeeperTest, OneWriterThatIsHeardOfKeepsTheTrialRunning) {

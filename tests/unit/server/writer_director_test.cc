@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/fakes/stepped_clock.h"
+
 namespace stepwell {
 namespace {
 
@@ -61,7 +63,7 @@ class WriterDirectorTest : public ::testing::Test {
             .is_sampler = is_sampler};
   }
 
-  FakeClock clock_;
+  testing::SteppedClock clock_;
   WriterDirector director_{clock_};
   std::shared_ptr<Client> client_ = std::make_shared<Client>();
 };
@@ -141,10 +143,33 @@ TEST_F(WriterDirectorTest, TheNextSamplesWhenTheFirstLeavesOrFallsSilent) {
   EXPECT_TRUE(on(second) && !on(third));
   clock_.Advance(absl::Seconds(61));
   const auto heard = [&](TrialId, WriterNo writer_no) {
-    return writer_no == WriterNo{3} ? absl::ToUnixMicros(clock_.Now()) : 0;
+    return writer_no == WriterNo{3} ? SteadyTime::Now(clock_) : SteadyTime();
   };
   director_.Look(heard);
   EXPECT_TRUE(!on(second) && on(third));
+}
+
+TEST_F(WriterDirectorTest, AWallClockThatIsSetElectsNobody) {
+  const auto first = Writer(1, true);
+  const auto second = Writer(2, true);
+  const auto client = std::make_shared<Client>();
+  director_.Opened(first, client_);
+  director_.Opened(second, client);
+  const auto heard = [&](TrialId, WriterNo writer_no) {
+    return writer_no == WriterNo{2} ? SteadyTime::Now(clock_) : SteadyTime();
+  };
+  const auto first_samples = [&] {
+    clock_.Advance(absl::Seconds(1));  // between two looks
+    director_.Look(heard);
+    return client_->sampling(first.uuid)->on() && !client->sampling(second.uuid)->on();
+  };
+  EXPECT_TRUE(first_samples());
+  clock_.SetBy(absl::Hours(2));
+  EXPECT_TRUE(first_samples()) << "it was heard of two seconds ago";
+  clock_.SetBy(-absl::Hours(4));
+  EXPECT_TRUE(first_samples());
+  clock_.Advance(absl::Seconds(60));
+  EXPECT_FALSE(first_samples()) << "it fell silent, whatever the wall clock says";
 }
 
 TEST_F(WriterDirectorTest, AWindowThatIsOverHoldsWhateverIsStoredUntilItIsLifted) {

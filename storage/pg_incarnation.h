@@ -1,0 +1,35 @@
+// PgIncarnation: the owner's look at whether the database is still the one that it was. Where it lies elsewhere than at
+// the last look of an owner (database_place.h), it gets a new incarnation and remembers its new place, in one transaction. That
+// a new timeline came by a promotion that lost nothing nobody can tell here: an incarnation only makes clients look
+// again, who lose nothing by it. Confined to one thread at a time.
+//
+//   STEPWELL_ASSIGN_OR_RETURN(owner.incarnation, incarnation.Look(*connection, owner.epoch));
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/uuid.h"
+#include "storage/pg_connection.h"
+
+namespace stepwell {
+
+class PgIncarnation {
+ public:
+  // REQUIRES: no transaction is open. kAborted: `owner_epoch` is over, and nothing was changed. One round trip where
+  // nothing is new. A role that may not ask for the cluster's identifier or timeline, or may not note them, has that said
+  // in the log, once for each reason; the rest is compared all the same.
+  absl::StatusOr<Uuid> Look(PgConnection& connection, std::int64_t owner_epoch);
+
+ private:
+  struct Seen;
+  absl::StatusOr<Seen> Read(PgConnection& connection);
+  void TellUntold(const absl::Status& why, const char* what);
+
+  // False once the role was refused: each further question would be a line in PostgreSQL's log.
+  bool asks_cluster_ = true;
+  bool notes_ = true;
+};
+
+}  // namespace stepwell
