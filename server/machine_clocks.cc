@@ -68,9 +68,12 @@ std::int64_t MachineClocks::ShiftOf(const Placed& placed, std::int64_t time_ns) 
   return Plus(placed.shift_ns, std::llround(since * placed.drift));
 }
 
-// Files of one recording are placed along one line.
+// Files of one recording are placed along one line, each to the nanosecond.
 bool MachineClocks::AreOneLine(const Placed& a, const Placed& b) {
-  return a.drift == b.drift && (a.drift != 0 || a.shift_ns == b.shift_ns);
+  if (a.drift != b.drift) return false;
+  const double since = static_cast<double>(b.from_ns) - static_cast<double>(a.from_ns);
+  const std::int64_t apart = Minus(Plus(a.shift_ns, std::llround(since * a.drift)), b.shift_ns);
+  return apart >= -1 && apart <= 1 && (a.drift != 0 || apart == 0);
 }
 
 // In order of time, each moment in one at most: what began first has it.

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/check.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
@@ -250,6 +251,7 @@ absl::Status Server::Parts::AddDoors() {
   for (const auto* one : {pb::ListTrialsRequest::descriptor(), pb::FlushRequest::descriptor(),
                           pb::ListTracesRequest::descriptor(), pb::ListTokensRequest::descriptor(),
                           pb::ReadClockRequest::descriptor()}) {
+    STEPWELL_CHECK(one->file()->service_count() == 1);
     gateway->Serve(*one->file()->service(0), http->routes());
   }
   http->routes().Add("GET", "/page.json", HttpDoor::kSameOrigin,

@@ -272,7 +272,7 @@ part_frameworks() {
     return
   }
   STEPWELL_FRAMEWORKS_PYTHON=$folder/bin/python python_tests frameworks "${program%/*}" \
-    test_frameworks test_torch test_native_capture TorchPluginTest
+    test_frameworks test_torch test_native_capture
 }
 
 # What others read of ours, by their own readers: Perfetto's published descriptors, TensorBoard with both plugins. 1 GB, which stays

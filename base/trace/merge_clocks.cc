@@ -249,14 +249,6 @@ std::vector<std::vector<std::size_t>> WithoutPause(std::vector<std::size_t> of_c
   return parts;
 }
 
-// For people: a clock that runs otherwise is seen in durations, too.
-void NoteDrift(const PlacedInput& first, MergePlan& plan) {
-  if (first.drift == 0) return;
-  plan.notes.push_back(absl::StrFormat(
-      "%s: its machine's clock %s %.3g us a second against the common one, which is taken out",
-      first.label, first.drift > 0 ? "loses" : "gains", std::abs(first.drift) * 1e6));
-}
-
 // By what agents wrote of their exchanges with the master. What was placed already stays.
 void ShiftByMaster(const std::vector<MergeInput>& inputs, const std::vector<std::size_t>& clocks,
                    std::optional<std::size_t> reference, MergePlan& plan) {
@@ -297,8 +289,33 @@ void ShiftByMaster(const std::vector<MergeInput>& inputs, const std::vector<std:
         placed.drift = shift.drift;
         if (is_line_known) placed.error_ns = shift.error_ns;
       }
-      NoteDrift(plan.inputs[part.front()], plan);
     }
+  }
+}
+
+// Of a clock that was set while some of its files were written: these go on along the line that they began with, what began
+// later, and what asks the wall clock each time, along others. By as much they may lie apart.
+void AddSetClocks(const std::vector<MergeInput>& inputs, const std::vector<std::size_t>& clocks,
+                  MergePlan& plan) {
+  std::map<std::size_t, Interval> ahead;
+  std::map<std::size_t, std::size_t> count;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Interval own = inputs[i].origin.wall_ahead;
+    Interval& of_clock = ahead[clocks[i]];
+    of_clock = {std::min(of_clock.begin, own.begin), std::max(of_clock.end, own.end)};
+    ++count[clocks[i]];
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const Interval of_clock = ahead[clocks[i]];
+    const std::int64_t apart = Sum(of_clock.end, -of_clock.begin);
+    if (apart == 0 || count[clocks[i]] == 1 || inputs[i].shift_ns.has_value()) continue;
+    PlacedInput& placed = plan.inputs[i];
+    if (placed.error_ns.has_value()) placed.error_ns = Sum(*placed.error_ns, apart);
+    if (inputs[i].origin.wall_ahead == Interval()) continue;
+    plan.notes.push_back(absl::StrFormat(
+        "%s: its machine's clock was set by %.3f s meanwhile; other files of that machine may lie "
+        "off by as much",
+        placed.label, static_cast<double>(apart) * 1e-9));
   }
 }
 
@@ -320,11 +337,13 @@ absl::Status PlaceClocks(const std::vector<MergeInput>& inputs, MergePlan& plan)
                                   [&](std::size_t each) { return each == clocks[0]; });
   if (is_one) {
     for (PlacedInput& placed : plan.inputs) placed.error_ns = 0;
+    AddSetClocks(inputs, clocks, plan);
     return absl::OkStatus();
   }
   STEPWELL_ASSIGN_OR_RETURN(const std::optional<std::size_t> reference,
                             ShiftByBarriers(inputs, clocks, plan));
   ShiftByMaster(inputs, clocks, reference, plan);
+  AddSetClocks(inputs, clocks, plan);
   return absl::OkStatus();
 }
 

@@ -66,6 +66,21 @@ bool IsOfOneTime(Interval a, Interval b) {
   return both >= 0 && both >= shorter - both;
 }
 
+// For people: a clock that runs otherwise is seen in durations, too. One line for each machine, of its fastest part.
+void NoteDrifts(MergePlan& plan) {
+  std::map<std::string, const PlacedInput*> fastest;
+  for (const PlacedInput& each : plan.inputs) {
+    if (each.drift == 0) continue;
+    const PlacedInput*& found = fastest[absl::StrCat(each.boot_id, " ", each.machine)];
+    if (found == nullptr || std::abs(each.drift) > std::abs(found->drift)) found = &each;
+  }
+  for (const auto& [machine, input] : fastest) {
+    plan.notes.push_back(absl::StrFormat(
+        "%s: its machine's clock %s %.3g us a second against the common one, which is taken out",
+        input->label, input->drift > 0 ? "loses" : "gains", std::abs(input->drift) * 1e6));
+  }
+}
+
 // One row of processes for what one rank's profiler wrote, unless several files are of one time: a run's and a capture's
 // within it have the same spans, a little apart.
 void ChooseLanes(MergePlan& plan) {
@@ -130,6 +145,7 @@ absl::StatusOr<MergePlan> PlanMerge(const std::vector<MergeInput>& inputs,
   if (start_of(0) > kTimeMax || start_of(0) < -kTimeMax) {
     return absl::InvalidArgumentError(absl::StrCat(inputs[0].label, ": its times are absurd"));
   }
+  if (alignment == MergeAlignment::kStart) plan.inputs[0].drift = 0;
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     if (alignment == MergeAlignment::kStart && !inputs[i].shift_ns.has_value()) {
       plan.inputs[i].error_ns = std::nullopt;
@@ -147,6 +163,7 @@ absl::StatusOr<MergePlan> PlanMerge(const std::vector<MergeInput>& inputs,
           ": their clocks have nothing in common. Shift one, or align them by their starts"));
     }
   }
+  NoteDrifts(plan);
   ChooseLanes(plan);
   std::int64_t start = std::numeric_limits<std::int64_t>::max();
   for (const PlacedInput& each : plan.inputs) {

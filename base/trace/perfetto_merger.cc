@@ -371,7 +371,7 @@ bool PerfettoMerger::Impl::KeepMetadata(std::string_view name, const TraceEvent&
 }
 
 bool PerfettoMerger::Impl::TakeMetadata(const TraceEvent& event) {
-  for (const char* name : {kMasterClockEvent, kMachineEvent}) {
+  for (const char* name : {kMasterClockEvent, kWallClockEvent, kMachineEvent}) {
     if (event.name == absl::StrCat("\"", name, "\"")) return KeepMetadata(name, event);
   }
   if (event.name != "\"thread_name\"") return true;

@@ -112,7 +112,8 @@ absl::Status TraceMerger::TakeEvent(std::string_view json) {
 
 bool IsReplacedByMerge(const TraceEvent& event, const MergePlan& plan) {
   if (event.phase != 'M') return false;
-  if (event.name == "\"master_clock\"" || event.name == "\"machine\"") {
+  if (event.name == "\"master_clock\"" || event.name == "\"wall_clock\"" ||
+      event.name == "\"machine\"") {
     // Whose clock it is and what that exchanged with its master is told on where all of it is of one.
     return !std::all_of(plan.inputs.begin(), plan.inputs.end(), [](const PlacedInput& each) {
       return each.shift_ns == 0 && each.drift == 0 && each.error_ns == 0;

@@ -130,6 +130,12 @@ void TraceScan::TakeMetadata(const TraceEvent& event) {
   } else if (*name == "clock_sync_error_bound") {
     const std::int64_t error = NsOfMicros(MemberOfJson(event.args, "value")).value_or(0);
     origin_.sync_error_ns = std::clamp(error, std::int64_t{0}, kSyncErrorMaxNs);
+  } else if (*name == kWallClockEvent) {
+    constexpr std::int64_t kSetMaxNs = std::int64_t{24} * 366 * 24 * 3600 * 1'000'000'000;
+    const std::int64_t said = WholeNumber(MemberOfJson(event.args, "ahead_ns")).value_or(0);
+    const std::int64_t ahead = std::clamp(said, -kSetMaxNs, kSetMaxNs);
+    origin_.wall_ahead.begin = std::min(origin_.wall_ahead.begin, ahead);
+    origin_.wall_ahead.end = std::max(origin_.wall_ahead.end, ahead);
   } else if (*name == kMasterClockEvent) {
     const auto number = [&](std::string_view member) {
       return WholeNumber(MemberOfJson(event.args, member));

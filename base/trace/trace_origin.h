@@ -24,6 +24,9 @@ namespace stepwell {
 // are, as `writer`: each where it is known.
 inline constexpr char kMachineEvent[] = "machine";
 
+// Metadata likewise: the machine's wall clock was `ahead_ns` ahead of the trace's times, for it was set since these began.
+inline constexpr char kWallClockEvent[] = "wall_clock";
+
 struct TraceOrigin {
   // Further apart clocks have nothing in common: one counts from 1970, another from its start.
   static constexpr std::int64_t kApartMaxNs = std::int64_t{30} * 24 * 3600 * 1'000'000'000;
@@ -43,6 +46,8 @@ struct TraceOrigin {
   std::int64_t sync_error_ns = 0;
   // By the agent's exchanges with its master.
   MasterClock master_clock;
+  // From the least to the most that the wall clock was ahead of its times, none included.
+  Interval wall_ahead = {};
   // Whose clock it is, where its agent wrote that; cut.
   std::string machine;
   // The kernel of that clock, likewise: containers and namespaces have none of their own.

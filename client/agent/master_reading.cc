@@ -15,4 +15,13 @@ std::optional<MasterClock::Reading> ReadMasterClock(const ClockAnchor& anchor,
                               .error_ns = absl::ToInt64Nanoseconds(reading->error) + looked_ns + 1};
 }
 
+std::int64_t WallAheadNs(const ClockAnchor& anchor, const Clock& clock) {
+  constexpr std::int64_t kSetMinNs = 1'000'000;
+  const std::uint64_t before_ns = MonotonicNs();
+  const absl::Time now = clock.Now();
+  const auto looked_ns = static_cast<std::int64_t>(MonotonicNs() - before_ns);
+  const std::int64_t ahead_ns = BoundedSum(absl::ToUnixNanos(now), -anchor.ToUnixNs(before_ns));
+  return ahead_ns >= -kSetMinNs && ahead_ns <= kSetMinNs + looked_ns ? 0 : ahead_ns;
+}
+
 }  // namespace stepwell::agent

@@ -17,4 +17,8 @@ namespace stepwell::agent {
 std::optional<MasterClock::Reading> ReadMasterClock(const ClockAnchor& anchor,
                                                     const ClockOffset& offset, const Clock& clock);
 
+// How far the wall clock is ahead of what the anchor makes of this moment, in nanoseconds: it was set since. 0 below a
+// millisecond, and below what this thread was kept from between the looks.
+std::int64_t WallAheadNs(const ClockAnchor& anchor, const Clock& clock);
+
 }  // namespace stepwell::agent

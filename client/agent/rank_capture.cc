@@ -143,9 +143,11 @@ CapturedTrace RankCapture::TakeHeld(const StepCapture::Totals& totals, std::int6
                                    .base_time_ns = anchor_.realtime_us * 1000 - kEarlierNs,
                                    .source = source_};
   const std::optional<MasterClock::Reading> master = ReadMasterClock(anchor_, offset_, clock_);
+  const std::int64_t wall_ahead_ns = WallAheadNs(anchor_, clock_);
+  const std::int64_t now_ns = anchor_.ToUnixNs(MonotonicNs());
   const std::string trial = absl::StrCat(identity_.project, "/", identity_.trial);
   captured.write = [held = std::shared_ptr<const StepCapture>(std::move(held_)), options, master,
-                    trial] {
+                    wall_ahead_ns, now_ns, trial] {
     std::string bytes;
     SpanTrace trace(options, [&bytes](std::string_view packet) {
       bytes += packet;
@@ -153,6 +155,7 @@ CapturedTrace RankCapture::TakeHeld(const StepCapture::Totals& totals, std::int6
     });
     held->WriteTo(trace);
     if (master) trace.AddMasterClock(*master, trial);
+    if (wall_ahead_ns != 0) trace.AddWallClock(now_ns, wall_ahead_ns);
     trace.Flush().IgnoreError();  // what takes the packets cannot fail
     return bytes;
   };

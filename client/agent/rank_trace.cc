@@ -128,6 +128,12 @@ void RankTrace::NoteClock(ClockOffset& offset, const Clock& clock, const ClockAn
   const absl::Duration monotonic = clock.Monotonic();
   if (when == When::kIfDue && monotonic < clock_due_) return;
   offset.NoteTraced(monotonic);
+  if (const std::int64_t ahead_ns = WallAheadNs(anchor, clock); ahead_ns != 0) {
+    const std::int64_t at_ns = anchor.ToUnixNs(MonotonicNs());
+    if (ending_ != nullptr) ending_->spans.AddWallClock(at_ns, ahead_ns);
+    if (is_begun) cycle_->spans.AddWallClock(at_ns, ahead_ns);
+    if (is_begun) clock_due_ = monotonic + kClockInterval;
+  }
   const std::optional<MasterClock::Reading> reading = ReadMasterClock(anchor, offset, clock);
   if (!reading) return;
   const std::string trial = absl::StrCat(identity_.project, "/", identity_.trial);

@@ -175,6 +175,16 @@ void SpanTrace::AddMasterClock(const MasterClock::Reading& reading, std::string_
   out_->writer.AddInstant(process_, reading.at_ns, body);
 }
 
+void SpanTrace::AddWallClock(std::int64_t at_ns, std::int64_t ahead_ns) {
+  if (is_closed() || at_ns < options_.base_time_ns) return;
+  Describe();
+  std::string body;
+  out_->writer.AppendName(kWallClockEvent, body);
+  out_->writer.AppendCategory(kMetadataCategory, body);
+  out_->writer.AppendArg("ahead_ns", ahead_ns, body);
+  out_->writer.AddInstant(process_, at_ns, body);
+}
+
 absl::Status SpanTrace::Flush() {
   if (is_closed()) return absl::OkStatus();
   absl::Status status = out_->slices.WriteAll();

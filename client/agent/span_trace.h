@@ -61,6 +61,8 @@ class SpanTrace final : public SpanSink {
 
   // How far the master's clock is from this trace's, at a time of its own.
   void AddMasterClock(const MasterClock::Reading& reading, std::string_view trial);
+  // The machine's clock was set: it is so far ahead of this trace's times.
+  void AddWallClock(std::int64_t at_ns, std::int64_t ahead_ns);
 
   // What was added since the last one, as a packet. Where that is not taken nothing more is held: it is closed then.
   [[nodiscard]] absl::Status Flush();

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/stream_metadata.h"
 #include "base/tls/tls_trouble.h"
+#include "client/agent/clock_calls.h"
 #include "proto/retry_delay.h"
 #include "stepwell/v1/ingest.grpc.pb.h"
 
@@ -36,7 +37,7 @@ std::shared_ptr<grpc::ChannelCredentials> MasterCredentials(TlsReload* tls,
 
 namespace {
 
-std::shared_ptr<grpc::Channel> Connect(const Stream::Options& options) {
+std::shared_ptr<grpc::Channel> Connect(const Stream::Options& options, const std::string& token) {
   grpc::ChannelArguments arguments;
   // Waiting between tries is ours: a channel of its own each time starts without gRPC's backoff.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -52,8 +53,8 @@ std::shared_ptr<grpc::Channel> Connect(const Stream::Options& options) {
   // Otherwise only two go while nothing else does.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // Said, not guessed: "unix:1" is a host and its port as well.
-  return grpc::CreateCustomChannel(
-      "dns:///" + options.server, MasterCredentials(options.tls.get(), options.token()), arguments);
+  return grpc::CreateCustomChannel("dns:///" + options.server,
+                                   MasterCredentials(options.tls.get(), token), arguments);
 }
 
 // Whatever a master says: it may have been set right, or be another one, by then.
@@ -129,9 +130,13 @@ void Stream::Run() {
 }
 
 bool Stream::RunCall() {
-  const std::shared_ptr<grpc::Channel> channel = Connect(options_);
+  const std::string token = options_.token();
+  const std::shared_ptr<grpc::Channel> channel = Connect(options_, token);
   const std::unique_ptr<pb::IngestService::Stub> stub = pb::IngestService::NewStub(channel);
   ClockCalls clocks(channel, sender_.clock_offset(), clock_);
+  // The connection shows the agent's own token where it has one, else nothing.
+  const bool shows_own = options_.tls != nullptr && !token.empty();
+  const auto shown = [&] { return shows_own ? std::string() : sender_.TakenToken(); };
   Call call;
   call.heard_ns = absl::ToInt64Nanoseconds(clock_.Monotonic());
   {
@@ -144,7 +149,7 @@ bool Stream::RunCall() {
   sender_.OnConnected();
   {
     Worker receiver("agent-receive", [&] { Receive(call); });
-    SendUntilBroken(call, clocks);
+    SendUntilBroken(call, [&] { clocks.Tend(shown); });
     {
       // A master that ends the call says why, and when to come again: not to be cut off.
       const auto is_over = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
@@ -204,13 +209,10 @@ std::string Stream::trouble() const {
   return trouble_;
 }
 
-void Stream::SendUntilBroken(Call& call, ClockCalls& clocks) {
-  // The connection shows the agent's own token where it has one, else nothing.
-  const bool shows_own = options_.tls != nullptr && !options_.token().empty();
-  const auto token = [&] { return shows_own ? std::string() : sender_.TakenToken(); };
+void Stream::SendUntilBroken(Call& call, const std::function<void()>& tend_clock) {
   while (!IsOver(call)) {
     if (!SendRun(call)) return;
-    if (call.answered) clocks.Tend(token);
+    if (call.answered) tend_clock();
     WaitForWork();
     // Silence counts only where there is something to be said.
     if (!sender_.awaits_answer()) call.heard_ns = absl::ToInt64Nanoseconds(clock_.Monotonic());

@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/tls/tls_reload.h"
 #include "base/worker.h"
-#include "client/agent/clock_calls.h"
 #include "client/agent/reconnect_delay.h"
 #include "client/agent/sender.h"
 
@@ -70,7 +69,7 @@ class Stream {
   void Run();
   // One connection, from connect to its end; true if the master answered on it.
   bool RunCall();
-  void SendUntilBroken(Call& call, ClockCalls& clocks);
+  void SendUntilBroken(Call& call, const std::function<void()>& tend_clock);
   // All that there is to send now, in few packets. False: the connection is broken.
   bool SendRun(Call& call);
   bool Write(Call& call, const pb::StreamChunksRequest& message, bool is_last);

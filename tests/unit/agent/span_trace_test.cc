@@ -116,6 +116,20 @@ TEST(SpanTraceTest, HowFarTheMastersClockIsIsReadByAMerge) {
   EXPECT_EQ(scanned->origin.first_time_ns, kBase + 10);
 }
 
+TEST(SpanTraceTest, ThatTheClockWasSetIsReadByAMerge) {
+  Recording recording;
+  recording.trace.EnterThread({.worker = -1, .index = 0});
+  recording.trace.AddSpan("forward", kBase + 10, kBase + 30, 7);
+  recording.trace.AddWallClock(kBase + 40, -7'000'000'000);
+  recording.trace.AddWallClock(kBase + 50, 2'000'000'000);
+  ASSERT_TRUE(recording.trace.Flush().ok());
+  const auto scanned =
+      ScanTrace([&](const TakeBytes& take) -> absl::Status { return take(recording.bytes); });
+  ASSERT_TRUE(scanned.ok()) << scanned.status();
+  EXPECT_EQ(scanned->origin.wall_ahead, (Interval{-7'000'000'000, 2'000'000'000}));
+  EXPECT_EQ(scanned->origin.window.end / 1000, (kBase + 30) / 1000 + 1) << "it is no event";
+}
+
 TEST(SpanTraceTest, WhatWasFlushedIsReadableWhereverItWasCut) {
   Recording recording;
   std::vector<std::size_t> ends;

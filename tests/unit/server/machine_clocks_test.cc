@@ -58,6 +58,16 @@ TEST(MachineClocksTest, WhatWasMeasuredDriftsWithItsTraces) {
               ElementsAre(Interval{300 * kSecond - 8'005'000, 301 * kSecond}));
 }
 
+// Two recordings whose clock had stepped in between, and drifts as much as ever.
+TEST(MachineClocksTest, LinesOfOneDriftAreNotOneLine) {
+  MergePlan plan;
+  plan.inputs = {Placed("a", {100, 200}, 0), Placed("a", {200, 300}, kSecond)};
+  for (PlacedInput& input : plan.inputs) input.drift = 100e-6;
+  const MachineClocks clocks(plan);
+  EXPECT_EQ(clocks.PlaceOf("a", 150 * kSecond) - 150 * kSecond, 5'000'000);
+  EXPECT_EQ(clocks.PlaceOf("a", 250 * kSecond) - 250 * kSecond, kSecond + 5'000'000);
+}
+
 TEST(MachineClocksTest, OfTracesOfOneTimeTheFirstHasIt) {
   MergePlan plan;
   plan.inputs = {Placed("a", {100, 1000}, -5), Placed("a", {200, 210}, -7),

@@ -167,6 +167,28 @@ TEST_F(StreamTest, TheTimeIsAskedForBesideTheStreamWithAWritersToken) {
   EXPECT_EQ(master_.clock_tokens()[0], "Bearer of the writer");
 }
 
+// Whatever a program says its token is; a master that asks for none takes it in an Open.
+TEST_F(StreamTest, ATokenThatIsNoHeaderIsNotShown) {
+  for (const std::string& token : {std::string("with its line\n"), std::string("\xC3\xBC"),
+                                   std::string("\0x", 2), std::string(1 << 20, 'x')}) {
+    SCOPED_TRACE(token.size());
+    FakeMaster master;
+    master.Start();
+    Sender sender;
+    WriterIdentity identity;
+    identity.trial = "t";
+    identity.token = token;
+    sender.Add(std::make_shared<OutboundWriter>(identity, AgentFace(), spool_));
+    Stream::Options options = OptionsOf(absl::Seconds(60));
+    options.server = master.address();
+    Stream stream(options, sender, RealClock::Get(), [] {});
+    stream.Start();
+    ASSERT_TRUE(TendUntil(stream, [&] { return !master.clock_tokens().empty(); }));
+    EXPECT_EQ(master.clock_tokens()[0], "");
+    stream.Stop();
+  }
+}
+
 TEST_F(StreamTest, AMasterThatTellsNoTimeIsServedAllTheSame) {
   master_.Stop();
   master_.TellNoClock();

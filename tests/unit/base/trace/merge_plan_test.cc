@@ -252,7 +252,12 @@ TEST(MergePlan, ADriftThatExchangesShowIsTakenOut) {
   EXPECT_THAT(plan->notes[0], HasSubstr("1: its machine's clock loses 40 us a second"));
   EXPECT_EQ(plan->inputs[0].drift, 0);
   // Files that begin together lie as they are.
-  EXPECT_EQ(PlanMerge(inputs, MergeAlignment::kStart)->inputs[1].drift, 0);
+  const auto by_start = PlanMerge(inputs, MergeAlignment::kStart);
+  ASSERT_TRUE(by_start.ok()) << by_start.status();
+  EXPECT_EQ(by_start->inputs[1].drift, 0);
+  EXPECT_THAT(by_start->notes, IsEmpty());
+  std::swap(inputs[0], inputs[1]);
+  EXPECT_EQ(PlanMerge(inputs, MergeAlignment::kStart)->inputs[0].drift, 0);
 }
 
 TEST(MergePlan, FilesOfOneMachineAtOneTimeAreShiftedAsOne) {
@@ -264,6 +269,34 @@ TEST(MergePlan, FilesOfOneMachineAtOneTimeAreShiftedAsOne) {
       MergeAlignment::kClock);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->inputs[1].shift_ns, plan->inputs[2].shift_ns);
+}
+
+// By 5 s, while rank 0 was recorded: what was begun afterwards on that machine lies along another line.
+TEST(MergePlan, AClockThatWasSetIsNoReasonToSayNothing) {
+  std::vector<MergeInput> inputs = {Input("rank 0", 0, kNow), Input("rank 1", 1, kNow + 70),
+                                    Input("elsewhere", 2, kNow)};
+  inputs[0].machine = inputs[1].machine = "a";
+  inputs[0].origin.wall_ahead = {0, 5'000'000'000};
+  for (const bool is_one : {true, false}) {
+    if (is_one) inputs[2].machine = "a";
+    if (!is_one) inputs[2].machine = "b";
+    for (MergeInput& input : inputs) {
+      input.origin.master_clock = {};
+      if (!is_one) input.origin.master_clock.Take({kNow, 0, 10}, "t");
+    }
+    const auto plan = PlanMerge(inputs, MergeAlignment::kClock);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(plan->inputs[0].error_ns, 5'000'000'000);
+    EXPECT_EQ(plan->inputs[1].error_ns, 5'000'000'000);
+    EXPECT_EQ(plan->inputs[2].error_ns.value_or(-1) < 5'000'000'000, !is_one);
+    ASSERT_EQ(plan->notes.size(), 1u);
+    EXPECT_THAT(plan->notes[0], HasSubstr("rank 0: its machine's clock was set by 5.000 s"));
+  }
+  // Nothing else is of that clock.
+  inputs[1].machine = "c";
+  const auto plan = PlanMerge(inputs, MergeAlignment::kClock);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_THAT(plan->notes, IsEmpty());
 }
 
 TEST(MergePlan, WhatNoExchangeTiesToTheBarriersHasNoKnownError) {
