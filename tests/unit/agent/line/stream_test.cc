@@ -39,7 +39,7 @@ class StreamTest : public ::testing::Test {
     spool_ = *std::move(spool);
     WriterIdentity identity;
     identity.trial = "t";
-    identity.token = "of the writer";
+    identity.token = "of-the-writer";
     sender_.Add(std::make_shared<OutboundWriter>(identity, AgentFace(), spool_));
   }
   void TearDown() override { std::filesystem::remove_all(path_); }
@@ -164,7 +164,7 @@ TEST_F(StreamTest, TheTimeIsAskedForBesideTheStreamWithAWritersToken) {
   EXPECT_LE(absl::AbsDuration(read->ahead - absl::Seconds(100)),
             read->error + absl::Milliseconds(50));  // this process rested between its two looks
   ASSERT_EQ(master_.clock_tokens().size(), 1u) << "the next one is due in a minute";
-  EXPECT_EQ(master_.clock_tokens()[0], "Bearer of the writer");
+  EXPECT_EQ(master_.clock_tokens()[0], "Bearer of-the-writer");
 }
 
 // Whatever a program says its token is; a master that asks for none takes it in an Open.
