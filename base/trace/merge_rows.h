@@ -24,6 +24,8 @@ class MergeRows {
   // More rows than anyone can look at; a hostile file does not fill memory with them.
   static constexpr std::size_t kRowsMax = 100'000;
   static constexpr std::int64_t kNoRow = -1;
+  // Of what machines measured: above all ranks.
+  static constexpr std::int64_t kCounterSortIndex = -1;
 
   struct Row {
     std::int64_t number = kNoRow;  // kNoRow: there are too many

@@ -40,6 +40,7 @@ inline constexpr std::uint32_t kParent = 5;
 inline constexpr std::uint32_t kCounter = 8;
 inline constexpr std::uint32_t kPid = 1;
 inline constexpr std::uint32_t kTid = 2;
+inline constexpr std::uint32_t kSortIndex = 3;  // of a process: legacy_sort_index
 inline constexpr std::uint32_t kThreadName = 5;
 inline constexpr std::uint32_t kProcessName = 6;
 inline constexpr std::uint32_t kProcessLabels = 8;

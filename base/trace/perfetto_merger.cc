@@ -181,9 +181,10 @@ absl::Status PerfettoMerger::BeginCounter(const MergedCounter& counter) {
   if (is_new) {
     process->second = {.pid = impl.rows.AddProcess().number, .track = ++impl.track_count};
     if (process->second.pid != MergeRows::kNoRow) {
-      impl.writer.DescribeProcess(
-          process->second.track,
-          {.pid = process->second.pid, .name = counter.process, .labels = {}});
+      impl.writer.DescribeProcess(process->second.track,
+                                  {.pid = process->second.pid,
+                                   .name = counter.process,
+                                   .sort_index = MergeRows::kCounterSortIndex});
     }
   }
   impl.counter = process->second.pid == MergeRows::kNoRow
@@ -224,7 +225,8 @@ PerfettoMerger::Impl::Process* PerfettoMerger::Impl::ProcessOf(std::string_view 
     process = {.pid = row.number, .track = ++track_count};
     writer.DescribeProcess(process.track, {.pid = row.number,
                                            .name = rows.ProcessName(input, pid),
-                                           .labels = {ClockLabel(plan.inputs[input])}});
+                                           .labels = {ClockLabel(plan.inputs[input])},
+                                           .sort_index = rows.SortIndex(input)});
   }
   return &process;
 }

@@ -222,6 +222,9 @@ absl::Status PerfettoSplitter::TakeTrack(std::string_view bytes) {
     name = FieldOf(thread, descriptor::kThreadName).bytes;
   }
   if (!name.empty()) track.name = CutText(name);
+  if (const ProtoField index = FieldOf(process, descriptor::kSortIndex); index.number != 0) {
+    STEPWELL_RETURN_IF_ERROR(TellSortIndex(uuid, index.AsInt()));
+  }
   if ((process.empty() && thread.empty()) || track.name.empty()) return absl::OkStatus();
   std::string json =
       absl::StrCat("{\"ph\":\"M\",\"name\":\"", process.empty() ? "thread" : "process", "_name\"");
@@ -229,6 +232,13 @@ absl::Status PerfettoSplitter::TakeTrack(std::string_view bytes) {
   json += ",\"args\":{\"name\":";
   AppendJsonText(track.name, json);
   json += "}}";
+  return take_(json);
+}
+
+absl::Status PerfettoSplitter::TellSortIndex(std::uint64_t uuid, std::int64_t index) {
+  std::string json = R"({"ph":"M","name":"process_sort_index")";
+  AppendPlace(uuid, json);
+  absl::StrAppend(&json, R"(,"args":{"sort_index":)", index, "}}");
   return take_(json);
 }
 

@@ -76,6 +76,7 @@ class PerfettoSplitter {
   [[nodiscard]] absl::Status TakePackets(std::string_view& bytes, int depth);
   [[nodiscard]] absl::Status TakePacket(std::string_view packet, int depth);
   [[nodiscard]] absl::Status TakeTrack(std::string_view descriptor);
+  [[nodiscard]] absl::Status TellSortIndex(std::uint64_t track, std::int64_t index);
   void TakeClocks(std::string_view snapshot, Sequence& sequence);
   void TakeInterned(std::string_view interned, Sequence& sequence);
   [[nodiscard]] absl::Status TakeTrackEvent(std::string_view event, std::int64_t time_ns,

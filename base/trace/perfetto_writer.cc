@@ -1,5 +1,6 @@
 #include "base/trace/perfetto_writer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/trace/gzip_block.h"
@@ -60,6 +61,11 @@ void PerfettoWriter::AddBegin() {
 void PerfettoWriter::DescribeProcess(Track track, const Process& process) {
   std::string inner;
   AppendProtoInt(descriptor::kPid, static_cast<std::uint64_t>(process.pid), inner);
+  if (process.sort_index.has_value()) {
+    // An int32: what is beyond stands with the last.
+    const std::int64_t index = std::clamp<std::int64_t>(*process.sort_index, INT32_MIN, INT32_MAX);
+    AppendProtoInt(descriptor::kSortIndex, static_cast<std::uint64_t>(index), inner);
+  }
   AppendProtoBytes(descriptor::kProcessName, process.name, inner);
   for (const std::string& label : process.labels) {
     AppendProtoBytes(descriptor::kProcessLabels, label, inner);

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,8 @@ class PerfettoWriter {
     std::int64_t pid = 0;
     std::string_view name = {};
     std::vector<std::string> labels = {};  // beside its name
+    // Where it stands among others, the lowest first. Nothing: as viewers like.
+    std::optional<std::int64_t> sort_index = {};
   };
   struct Thread {
     std::int64_t pid = 0;

@@ -13,8 +13,6 @@ namespace stepwell {
 namespace {
 
 constexpr std::size_t kPieceBytes = 256 << 10;
-// Of processes that count what a machine measured: above all ranks.
-constexpr std::int64_t kCounterSortIndex = -1;
 
 // As Kineto tells whose a trace is, for those who look there; of several ranks none.
 std::string RankInfoOf(const MergePlan& plan) {
@@ -243,7 +241,7 @@ absl::Status TraceMerger::BeginCounter(const MergedCounter& counter) {
   if (is_new) {
     pid->second = rows_.AddProcess().number;
     if (pid->second != MergeRows::kNoRow) {
-      WriteProcess(pid->second, counter.process, kCounterSortIndex);
+      WriteProcess(pid->second, counter.process, MergeRows::kCounterSortIndex);
     }
   }
   counter_.pid = pid->second;

@@ -48,6 +48,7 @@ struct PerfettoTrack {
   std::int64_t pid = 0;
   std::int64_t tid = 0;
   std::uint64_t parent = 0;
+  std::int64_t sort_index = 0;
   bool is_process = false, is_thread = false, is_counter = false;
 };
 struct PerfettoTrace {
@@ -183,6 +184,7 @@ class PerfettoReading {
       track.pid = static_cast<std::int64_t>(Int(process, 1));
       track.name = Text(process, 6);
       track.label = Text(process, 8);
+      track.sort_index = static_cast<std::int64_t>(Int(process, 3));
     }
     if (Of(descriptor, 4) != nullptr) {
       const Fields thread = Message(Text(descriptor, 4));
