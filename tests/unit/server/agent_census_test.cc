@@ -48,8 +48,8 @@ class ConnectedAgentTest : public IngestStreamTest {
   }
 
   FakeClock clock_;
-  const IngestContext in_time_{store_,    queue_,    heads_, state_, stats_,
-                               registry_, director_, clock_, Uuid{}};
+  const IngestContext in_time_{store_, queue_,    heads_,    state_,
+                               stats_, registry_, director_, clock_};
 };
 
 TEST_F(ConnectedAgentTest, AStreamTellsWhoItsNewestOpenSaidItIs) {
