@@ -91,7 +91,10 @@ void OwnershipLoop::Renew() {
                                                              .address = options_.address,
                                                              .epoch = epoch_,
                                                              .last_epoch = last_epoch_});
-  if (owner.ok() && owner->is_owner) last_epoch_ = owner->epoch;
+  if (owner.ok()) {
+    if (owner->is_owner) last_epoch_ = owner->epoch;
+    TellOfToken(owner->owner_before);
+  }
   const absl::Status status = owner.ok() ? owner->look : owner.status();
   if (!status.ok()) {
     // Not lost: nobody can have taken it unseen, since every commit checks the epoch.
@@ -100,7 +103,6 @@ void OwnershipLoop::Renew() {
     if (news) log::Warning("database_down", {{"status", status.ToString()}});
     return;
   }
-  TellOfToken(owner->owner_before);
   if (!state.Get().database_up) log::Info("database_up");
   state.SetDatabase(absl::OkStatus());
   const bool renews = owner->is_owner && owner->epoch == epoch_;
