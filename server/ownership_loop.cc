@@ -15,6 +15,10 @@ constexpr absl::Duration kTick = absl::Milliseconds(100);
 // How soon writers are told again that there is no credit.
 constexpr absl::Duration kStopAgain = absl::Seconds(1);
 
+// What clients are told as their streams end.
+constexpr char kAnotherMaster[] = "another master owns the database now";
+constexpr char kAnotherDatabase[] = "the database is another one now";
+
 }  // namespace
 
 void OwnershipLoop::Start() {
@@ -54,7 +58,7 @@ void OwnershipLoop::Run() {
   SteadyTime next_renewal = SteadyTime::InfinitePast();
   do {
     if (parts_.recovery.state.lost_reported()) {
-      Lose("the database has another owner");
+      Lose("the database has another owner", kAnotherMaster);
       next_renewal = SteadyTime::InfinitePast();
     }
     if (next_renewal.HasPassed()) {
@@ -87,23 +91,26 @@ void OwnershipLoop::Renew() {
                                                              .address = options_.address,
                                                              .epoch = epoch_,
                                                              .last_epoch = last_epoch_});
-  if (!owner.ok()) {
+  if (owner.ok()) {
+    if (owner->is_owner) last_epoch_ = owner->epoch;
+    TellOfToken(owner->owner_before);
+  }
+  const absl::Status status = owner.ok() ? owner->look : owner.status();
+  if (!status.ok()) {
     // Not lost: nobody can have taken it unseen, since every commit checks the epoch.
     const bool news = state.Get().database_up;
-    state.SetDatabase(owner.status());
-    if (news) log::Warning("database_down", {{"status", owner.status().ToString()}});
+    state.SetDatabase(status);
+    if (news) log::Warning("database_down", {{"status", status.ToString()}});
     return;
   }
-  TellOfToken(owner->owner_before);
   if (!state.Get().database_up) log::Info("database_up");
   state.SetDatabase(absl::OkStatus());
   const bool renews = owner->is_owner && owner->epoch == epoch_;
   const bool is_another = owner->is_owner && owner->incarnation != state.incarnation();
-  if (owner->is_owner) last_epoch_ = owner->epoch;
   if (is_another) MeetAnotherDatabase(owner->incarnation);
   // What is known of its writers is of the one before: all of it is read again, under an epoch of its own.
   if (renews) return is_another ? Renew() : void();
-  if (epoch_ != 0) Lose("the ownership was taken");
+  if (epoch_ != 0) Lose("the ownership was taken", kAnotherMaster);
   if (owner->is_owner) return Own(owner->epoch);
   if (state.Get().owner_id != owner->owner_id) {
     log::Info("standing_by", {{"owner", owner->owner_id}, {"epoch", owner->epoch}});
@@ -139,12 +146,13 @@ void OwnershipLoop::Own(std::int64_t epoch) {
   replay_ = Worker("replay", [this, epoch, taken = *std::move(taken)] { Replay(epoch, taken); });
 }
 
-// Who streams was told of the one before as the stream began.
+// Heads are of the one before: nobody reads them under the new name. Who streams was told of the one before as the stream
+// began, those too that have begun since Lose.
 void OwnershipLoop::MeetAnotherDatabase(const Uuid& incarnation) {
+  if (epoch_ != 0) Lose("the database is another one", kAnotherDatabase);
   parts_.recovery.state.SetIncarnation(incarnation);
   parts_.on_another_database();
-  if (epoch_ != 0) return Lose("the database is another one");
-  EndStreams("the database is another one now");
+  EndStreams(kAnotherDatabase);
 }
 
 void OwnershipLoop::Replay(std::int64_t epoch, const TakenOver& taken) {
@@ -157,15 +165,15 @@ void OwnershipLoop::Replay(std::int64_t epoch, const TakenOver& taken) {
   }
 }
 
-void OwnershipLoop::Lose(absl::string_view why) {
+void OwnershipLoop::Lose(absl::string_view why, const char* told) {
   log::Warning("ownership_lost", {{"epoch", epoch_}, {"why", why}});
   const RecoveryParts& recovery = parts_.recovery;
   // Nothing of this epoch may enter heads after they were cleared.
   recovery.state.EndOwnership(epoch_, [&] { recovery.heads.Clear(); });
   epoch_ = 0;
-  EndStreams("another master owns the database now");
+  EndStreams(told);
   for (const CheckedChunk& chunk : parts_.queue.Clear()) {
-    chunk.listener->End(absl::UnavailableError("another master owns the database now"));
+    chunk.listener->End(absl::UnavailableError(told));
   }
   recovery.registry.Clear();
   parts_.director.Clear();

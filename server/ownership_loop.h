@@ -57,7 +57,8 @@ class OwnershipLoop {
   void TellOfToken(const std::string& owner_before);
   void Own(std::int64_t epoch);
   void MeetAnotherDatabase(const Uuid& incarnation);
-  void Lose(absl::string_view why);
+  // `told`: to clients.
+  void Lose(absl::string_view why, const char* told);
   void EndStreams(const char* why);
   // The last act of an owner that stops in order: a standby need not wait for the lapse.
   void Release();

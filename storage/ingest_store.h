@@ -167,6 +167,9 @@ struct Ownership {
   std::string owner_before = {};
   // Of the owner: the database's, a new one where it lies elsewhere than when it was owned last.
   Uuid incarnation = {};
+  // Not OK: the row is the owner's under `epoch`, and what the database is could not be read. Nothing may be made of it then
+  // but the next claim, whose last_epoch this one is.
+  absl::Status look = absl::OkStatus();
 };
 
 class IngestStore {
@@ -175,7 +178,7 @@ class IngestStore {
 
   // Takes or renews the masters row. Taken is a row that is 10 s old by the database's clock, one
   // with the claim's last_epoch, and, at the first acquisition of a process, one of its master_id:
-  // two masters that share an id by mistake do not take over from each other for ever. The owner is told of the database's
+  // two masters that share an id by mistake do not take over from each other for ever. A new epoch is above last_epoch. The owner is told of the database's
   // incarnation, which is renewed where the database was restored (storage/pg_incarnation.h).
   // Thread-safe.
   [[nodiscard]] virtual absl::StatusOr<Ownership> AcquireOwnership(const OwnerClaim& claim) = 0;

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/uuid.h"
+#include "storage/database_place.h"
 #include "storage/pg_connection.h"
 
 namespace stepwell {
@@ -19,17 +20,24 @@ class PgIncarnation {
  public:
   // REQUIRES: no transaction is open. kAborted: `owner_epoch` is over, and nothing was changed. One round trip where
   // nothing is new. A role that may not ask for the cluster's identifier or timeline, or may not note them, has that said
-  // in the log, once for each reason; the rest is compared all the same.
+  // in the log, once for each reason; the rest is compared all the same. A table of before it could say so, as after a recovery
+  // under a living master, is migrated, which takes as long as that takes; where the role may not, its place is not known.
   absl::StatusOr<Uuid> Look(PgConnection& connection, std::int64_t owner_epoch);
 
  private:
   struct Seen;
   absl::StatusOr<Seen> Read(PgConnection& connection);
+  absl::StatusOr<Seen> ReadOlder(PgConnection& connection);
+  absl::StatusOr<bool> MigrateAgain(PgConnection& connection);
   void TellUntold(const absl::Status& why, const char* what);
 
   // False once the role was refused: each further question would be a line in PostgreSQL's log.
   bool asks_cluster_ = true;
   bool notes_ = true;
+  // Until the columns are there.
+  bool is_older_told_ = false;
+  // Where the newest look found it.
+  DatabasePlace looked_at_;
 };
 
 }  // namespace stepwell

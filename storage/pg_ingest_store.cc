@@ -119,7 +119,10 @@ absl::StatusOr<Ownership> PgIngestStore::AcquireOwnership(const OwnerClaim& clai
     STEPWELL_ASSIGN_OR_RETURN(owner, ReadOwner(*connection));
   } else {
     owner.epoch = taken.Int64(0, 0);
-    STEPWELL_ASSIGN_OR_RETURN(owner.incarnation, incarnation_.Look(*connection, owner.epoch));
+    // The epoch is committed: whatever comes of the look, the claimant must know it.
+    const auto incarnation = incarnation_.Look(*connection, owner.epoch);
+    owner.look = incarnation.status();
+    if (incarnation.ok()) owner.incarnation = *incarnation;
   }
   owner.owner_before = std::move(before.owner_id);
   return owner;

@@ -12,13 +12,14 @@
 namespace stepwell::sql {
 
 // $1 master id, $2 address, $3 newest epoch that this process held (0 = none). The same id alone
-// is enough once only: two processes with one id would else take over from each other for ever.
+// is enough once only: two processes with one id would else take over from each other for ever. An epoch is above $3 also
+// where the row was set back (a recovery): what a process remembers goes by the epoch.
 inline constexpr char kAcquireOwnership[] = R"(
 insert into stepwell.masters as m (slot, master_id, epoch, address, renewed_time, migration)
-values (0, $1, 1, $2, clock_timestamp(), 10)
+values (0, $1, $3::bigint + 1, $2, clock_timestamp(), 10)
 on conflict (slot) do update
   set master_id = excluded.master_id, address = excluded.address,
-      epoch = m.epoch + 1, renewed_time = clock_timestamp(), migration = excluded.migration
+      epoch = greatest(m.epoch, $3) + 1, renewed_time = clock_timestamp(), migration = excluded.migration
   where (m.master_id = excluded.master_id and $3 in (0, m.epoch))
      or m.renewed_time < clock_timestamp() - interval '10 seconds'
 returning epoch)";

@@ -138,6 +138,7 @@ void OutboundWriter::LogRejections(
 
 void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Duration now) {
   bool log_now = false;
+  bool stays_closed = false;
   {
     absl::MutexLock lock(&mu_);
     if (refused.reason() == "NOT_OPEN" && IsEchoLocked(now)) return;
@@ -151,6 +152,8 @@ void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Duration now) {
       window_.OnNotOpen();
     } else if (refused.terminal()) {
       delay = std::max(delay, OnTerminalLocked(refused, now));
+      if (window_.closed()) delay = absl::ZeroDuration();
+      stays_closed = window_.closed();
     } else if (refused.reason() == "SEQUENCE_HOLE" &&
                refused.expected_sequence() > window_.acked()) {
       window_.OnHole(refused.expected_sequence());
@@ -175,6 +178,12 @@ void OutboundWriter::OnRefused(const pb::Refused& refused, absl::Duration now) {
     }
     if (delay > absl::ZeroDuration()) not_before_ = now + delay;
   }
+  // Nobody has to mend anything.
+  if (stays_closed) {
+    return log::Info("closed_writer_stays", {{"writer", spool_->writer().ToText()},
+                                             {"trial", identity_.trial},
+                                             {"reason", refused.reason()}});
+  }
   if (!log_now) return;
   log::Warning("writer_refused", {{"writer", spool_->writer().ToText()},
                                   {"trial", identity_.trial},
@@ -195,6 +204,10 @@ absl::Duration OutboundWriter::OnTerminalLocked(const pb::Refused& refused, absl
   const SendWindow::State before = window_.state();
   refusal_ = absl::StrCat(refused.reason(), ": ", refused.message());
   window_.OnRefused();
+  if (window_.closed()) {
+    refusal_.clear();
+    return absl::ZeroDuration();
+  }
   const bool is_tokens = refused.reason() == kTokenRefused && token_ != nullptr;
   if (before == SendWindow::State::kRefused && now < echoes_until_) {
     return std::max(not_before_ - now, absl::ZeroDuration());

@@ -71,11 +71,14 @@ SendWindow::Resume SendWindow::OnOpened(const Opened& opened, std::uint64_t last
                        *held_crc32c != opened.committed_crc32c;
   if (retired_ || unknown || differs) {
     retired_ = true;
+    only_asks_ = false;
     state_ = State::kRetired;
     return Resume::kRetire;
   }
   state_ = State::kOpen;
-  return opened.committed_sequence < acked_before ? Resume::kReplay : Resume::kGoOn;
+  if (opened.committed_sequence >= acked_before) return Resume::kGoOn;
+  only_asks_ = false;
+  return Resume::kReplay;
 }
 
 bool SendWindow::OnAck(std::uint64_t committed_sequence, std::int64_t credit_bytes, bool closed) {
@@ -106,6 +109,7 @@ void SendWindow::OnNotTaken() {
 
 void SendWindow::TellAgain() {
   if (!closed()) return;
+  only_asks_ = true;
   state_ = State::kMustOpen;
   Rewind(acked_ + 1);
 }

@@ -74,8 +74,10 @@ class SendWindow {
   // A message with a sequence was not taken: sends again from behind the last ack.
   void OnNotTaken();
   void OnNotOpen() { state_ = State::kMustOpen; }
-  void OnRefused() { state_ = State::kRefused; }
-  // The master may have lost what it acked: a closed writer opens again, and Opened tells.
+  // One that only asks again (TellAgain), and that no master was seen to lack anything of, is closed as it was.
+  void OnRefused() { state_ = only_asks_ ? State::kClosed : State::kRefused; }
+  // The master may have lost what it acked: a closed writer opens again, and Opened tells. No answer at all (its trial is
+  // archived or deleted, its token has ended) changes nothing.
   void TellAgain();
   // Opening again may help: after a refusal's time has passed.
   void OnMayReopen();
@@ -112,6 +114,8 @@ class SendWindow {
   std::deque<Inflight> inflight_;
   bool close_sent_ = false;
   bool retired_ = false;
+  // It was closed, and opens to ask whether the master still has all.
+  bool only_asks_ = false;
 };
 
 }  // namespace stepwell::agent

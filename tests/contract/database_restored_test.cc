@@ -225,6 +225,109 @@ TEST_F(DatabaseRestoredTest, AStartOfTheSamePostgresIsNot) {
   EXPECT_EQ(Own(postgres->url()), incarnation);
 }
 
+// A master's claim, again and again as its loop makes it.
+struct Master {
+  PgIngestStore& store;
+  std::int64_t epoch = 0;
+  std::int64_t last_epoch = 0;
+
+  absl::StatusOr<Ownership> Claim() {
+    auto owner = store.AcquireOwnership({"m", "a:1", epoch, last_epoch});
+    if (owner.ok() && owner->is_owner) last_epoch = owner->epoch;
+    return owner;
+  }
+};
+
+// Long enough for a statement's limit: as where a disk hangs right after a promotion.
+TEST_F(DatabaseRestoredTest, ALookThatRanIntoItsLimitIsTakenAgain) {
+  const std::string url = TestPostgres::Get().FreshMigratedDatabase();
+  const auto store = OpenStore(url);
+  Master master{*store};
+  const auto first = master.Claim();
+  ASSERT_TRUE(first.ok() && first->look.ok()) << first.status();
+  master.epoch = first->epoch;
+  ::testing::internal::CaptureStderr();
+  {
+    const auto holder = Connect(url);
+    ASSERT_TRUE(holder->Begin().ok());
+    ASSERT_TRUE(holder->ExecScript("lock table stepwell.database in access exclusive mode").ok());
+    const auto hung = master.Claim();
+    ASSERT_TRUE(hung.ok()) << hung.status();
+    EXPECT_TRUE(hung->is_owner);
+    EXPECT_EQ(hung->epoch, first->epoch);
+    EXPECT_TRUE(absl::IsDeadlineExceeded(hung->look)) << hung->look;
+  }
+  Run(url, "update stepwell.database set timeline = 9");
+  const auto second = master.Claim();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), Not(HasSubstr("database_place_unknown")));
+  ASSERT_TRUE(second.ok() && second->look.ok()) << second.status();
+  EXPECT_NE(second->incarnation, first->incarnation);
+}
+
+TEST_F(DatabaseRestoredTest, AnEpochThatWasTakenIsToldThoughTheLookFailed) {
+  const std::string url = TestPostgres::Get().FreshMigratedDatabase();
+  const auto store = OpenStore(url);
+  Master master{*store};
+  ASSERT_TRUE(master.Claim().ok());
+  {
+    const auto holder = Connect(url);
+    ASSERT_TRUE(holder->Begin().ok());
+    ASSERT_TRUE(holder->ExecScript("lock table stepwell.database in access exclusive mode").ok());
+    const auto hung = master.Claim();
+    ASSERT_TRUE(hung.ok()) << hung.status();
+    EXPECT_EQ(hung->epoch, 2);
+    EXPECT_FALSE(hung->look.ok());
+  }
+  const auto again = master.Claim();
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(again->is_owner) << "nobody else may take it for ten seconds";
+  EXPECT_EQ(again->epoch, 3);
+}
+
+TEST_F(DatabaseRestoredTest, AnEpochIsUsedOnceThoughTheRowWentBack) {
+  const std::string url = TestPostgres::Get().FreshMigratedDatabase();
+  const auto store = OpenStore(url);
+  Master master{*store};
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(master.Claim().ok());
+  ASSERT_EQ(master.last_epoch, 3);
+  Run(url, "update stepwell.masters set epoch = 1, renewed_time = to_timestamp(0)");
+  ASSERT_TRUE(master.Claim().ok());
+  EXPECT_EQ(master.last_epoch, 4);
+  Run(url, "delete from stepwell.masters");
+  ASSERT_TRUE(master.Claim().ok());
+  EXPECT_EQ(master.last_epoch, 5);
+}
+
+// As it was before 0019, in another table: the master that lives on knows where it lay.
+constexpr char kSetBackBefore0019[] = R"(
+alter table stepwell.database rename to before;
+create table stepwell.database (like stepwell.before including all);
+insert into stepwell.database select * from stepwell.before;
+drop table stepwell.before;
+alter table stepwell.database drop column system_identifier, drop column timeline,
+                              drop column database_oid, drop column table_oid;
+delete from stepwell.migrations where number >= 19)";
+
+TEST_F(DatabaseRestoredTest, ARecoveryToBeforeItsColumnsUnderALivingMasterIsMigratedAndNoticed) {
+  const std::string url = TestPostgres::Get().FreshMigratedDatabase();
+  const auto store = OpenStore(url);
+  Master master{*store};
+  const auto first = master.Claim();
+  ASSERT_TRUE(first.ok()) << first.status();
+  master.epoch = first->epoch;
+  Run(url, kSetBackBefore0019);
+  const auto second = master.Claim();
+  ASSERT_TRUE(second.ok()) << second.status();
+  ASSERT_TRUE(second->is_owner && second->look.ok()) << second->look;
+  EXPECT_NE(second->incarnation, first->incarnation);
+  EXPECT_TRUE(PendingMigrations(*Connect(url), EmbeddedMigrations())->empty());
+  EXPECT_EQ(Text(url, "select (table_oid = tableoid::bigint)::text from stepwell.database"),
+            "true");
+  const auto third = master.Claim();
+  ASSERT_TRUE(third.ok()) << third.status();
+  EXPECT_EQ(third->incarnation, second->incarnation);
+}
+
 // One that may read and write rows, and nothing of the cluster.
 class RestrictedRoleTest : public DatabaseRestoredTest {
  protected:
@@ -293,6 +396,31 @@ TEST_F(RestrictedRoleTest, WhereItMayNotNoteItTheLogSaysSo) {
   EXPECT_EQ(Own(as_role_), incarnation);
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
               AllOf(HasSubstr("database_place_unknown"), HasSubstr("noticed by clients alone")));
+}
+
+TEST_F(RestrictedRoleTest, WhereItMayNotMigrateABackupOfBeforeIsOwnedAndTheLogSaysSo) {
+  const auto store = OpenStore(as_role_);
+  Master master{*store};
+  const auto first = master.Claim();
+  ASSERT_TRUE(first.ok()) << first.status();
+  master.epoch = first->epoch;
+  Run(url_,
+      absl::StrCat(kSetBackBefore0019, "; grant select, update on stepwell.database to ", kRole));
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 2; ++i) {
+    const auto owner = master.Claim();
+    ASSERT_TRUE(owner.ok()) << owner.status();
+    EXPECT_TRUE(owner->is_owner && owner->look.ok()) << owner->look;
+    EXPECT_EQ(owner->incarnation, first->incarnation) << "nobody knows that it is another one";
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("database_place_unknown"));
+  EXPECT_EQ(log.find("database_place_unknown"), log.rfind("database_place_unknown")) << log;
+  // A person migrates it.
+  ASSERT_TRUE(Migrate(*Connect(url_), EmbeddedMigrations()).ok());
+  const auto noticed = master.Claim();
+  ASSERT_TRUE(noticed.ok()) << noticed.status();
+  EXPECT_NE(noticed->incarnation, first->incarnation);
 }
 
 TEST_F(DatabaseRestoredTest, AFencedOwnerRenewsNothing) {

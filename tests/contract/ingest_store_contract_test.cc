@@ -183,6 +183,15 @@ TEST_P(IngestStoreContract, LetsOneMasterOwn) {
       store().AcquireOwnership({"first", "a:1", restarted->epoch, restarted->epoch})->is_owner);
 }
 
+// Its caches go by the epoch: one that it held once is never another.
+TEST_P(IngestStoreContract, GivesAnEpochAboveTheClaims) {
+  const auto owner =
+      store().AcquireOwnership({.master_id = "m", .address = "a:1", .epoch = 0, .last_epoch = 7});
+  ASSERT_TRUE(owner.ok()) << owner.status();
+  EXPECT_TRUE(owner->is_owner);
+  EXPECT_EQ(owner->epoch, 8);
+}
+
 // Two masters with one id, each renewing in turn, as two containers of one image would.
 TEST_P(IngestStoreContract, TwoMastersOfOneIdDoNotTakeOverFromEachOtherForEver) {
   struct Master {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -36,11 +37,17 @@ absl::StatusOr<Ownership> FakeIngestStore::AcquireOwnership(const OwnerClaim& cl
   const bool restarts = same_id && (claim.last_epoch == 0 || claim.last_epoch == owner_.epoch);
   const bool takes =
       claim.epoch == 0 && (vacant || restarts || now - renewed_time_ > kOwnershipLapses);
-  if (takes) owner_ = {.is_owner = true, .epoch = owner_.epoch + 1, .owner_id = claim.master_id};
+  if (takes)
+    owner_ = {.is_owner = true,
+              .epoch = std::max(owner_.epoch, claim.last_epoch) + 1,
+              .owner_id = claim.master_id};
   if (takes || renews) owner_.incarnation = incarnation_;
   if (takes || renews) {
     renewed_time_ = now;
-    return owner_;
+    Ownership owner = owner_;
+    owner.look = std::exchange(next_look_, absl::OkStatus());
+    if (!owner.look.ok()) owner.incarnation = {};
+    return owner;
   }
   Ownership other = owner_;
   other.is_owner = false;
@@ -56,6 +63,11 @@ absl::StatusOr<Uuid> FakeIngestStore::ReadIncarnation() {
 void FakeIngestStore::RenewIncarnation() {
   absl::MutexLock lock(&mu_);
   incarnation_ = Uuid::Random();
+}
+
+void FakeIngestStore::FailNextLook(absl::Status status) {
+  absl::MutexLock lock(&mu_);
+  next_look_ = std::move(status);
 }
 
 absl::Status FakeIngestStore::ReleaseOwnership(const std::string& master_id, std::int64_t epoch) {

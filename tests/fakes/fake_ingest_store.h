@@ -70,6 +70,8 @@ class FakeIngestStore final : public IngestStore {
   void DropTrial(TrialId trial_id);
   // As where PostgreSQL says that the database is another one.
   void RenewIncarnation();
+  // The next owner's look at the database answers this; its row is written all the same.
+  void FailNextLook(absl::Status status);
   // Makes the owner's last renewal older.
   void AgeOwner(absl::Duration by);
   // Changes what a replay will read of a commit, oldest first.
@@ -108,6 +110,7 @@ class FakeIngestStore final : public IngestStore {
 
   mutable absl::Mutex mu_;
   Uuid incarnation_ ABSL_GUARDED_BY(mu_) = Uuid::Random();
+  absl::Status next_look_ ABSL_GUARDED_BY(mu_) = absl::OkStatus();
   std::map<TrialId, Trial> trials_ ABSL_GUARDED_BY(mu_);
   std::map<std::pair<std::string, std::string>, TrialId> trial_names_ ABSL_GUARDED_BY(mu_);
   std::map<WriterKey, Writer> writers_ ABSL_GUARDED_BY(mu_);

@@ -246,6 +246,29 @@ TEST_F(TokenWriterTest, ATokenThatTheMasterCouldNotLookAtIsShownAgainAndAllElseG
 }
 
 // The master refuses a series, drops its samples and counts them, and takes the chunks.
+// A failover has all closed writers asked again: one whose trial is archived, or whose token ended, has nothing to mend.
+TEST_F(OutboundWriterTest, AClosedWriterThatIsRefusedAsItAsksAgainStaysClosed) {
+  AppendFrames(1);
+  writer_->RequestClose(false);
+  Talk();
+  ASSERT_TRUE(Open());
+  Talk();
+  ASSERT_TRUE(AckClosed(1));
+  ASSERT_EQ(writer_->status().state, SendWindow::State::kClosed);
+  for (const char* reason : {"TRIAL_ARCHIVED", "TOKEN_REFUSED"}) {
+    SCOPED_TRACE(reason);
+    writer_->OnMasterSeen({"another", /*behind=*/false});
+    EXPECT_THAT(Talk(), ElementsAre("open"));
+    ASSERT_TRUE(RefuseForGood(reason));
+    const OutboundWriter::Status status = writer_->status();
+    EXPECT_EQ(status.state, SendWindow::State::kClosed);
+    EXPECT_EQ(status.refusal, "");
+    EXPECT_TRUE(status.all_acked);
+    ExpectSilence(70);
+    clock_.Advance(absl::Minutes(2));
+  }
+}
+
 TEST_F(OutboundWriterTest, ARefusedDefinitionSendsNothingAgainAndItsChunksAreAcked) {
   for (const char* reason : {"SERIES_CONFLICT", "UNIT", "LABEL_COUNT", "SERIES_LIMIT",
                              "WRITER_SERIES_LIMIT", "REF_REDEFINED", "A_REASON_OF_LATER"}) {

@@ -154,6 +154,47 @@ TEST(SendWindowTest, AClosedWriterRestsUntilTheMasterMayHaveLostIt) {
   EXPECT_EQ(window.Next(1, true).kind, Kind::kClose);
 }
 
+SendWindow ClosedAndAskingAgain() {
+  SendWindow window = Opened(0, {0, 0, 100}, 1);
+  window.OnSent(1, 1, 10);
+  window.OnCloseSent();
+  window.OnAck(1, 100, true);
+  window.TellAgain();
+  return window;
+}
+
+TEST(SendWindowTest, AClosedWriterThatOnlyAskedIsClosedAfterARefusal) {
+  SendWindow window = ClosedAndAskingAgain();
+  window.OnOpenSent();
+  window.OnRefused();
+  EXPECT_TRUE(window.closed());
+  EXPECT_EQ(window.Next(1, true).kind, Kind::kNothing);
+  window.TellAgain();
+  EXPECT_EQ(window.Next(1, true).kind, Kind::kOpen) << "the next master may be asked";
+  window.Disconnect();
+  window.Connect();
+  window.OnOpenSent();
+  window.OnRefused();
+  EXPECT_TRUE(window.closed());
+}
+
+TEST(SendWindowTest, OneWhoseMasterHasAllIsClosedThoughItsCloseIsRefused) {
+  SendWindow window = ClosedAndAskingAgain();
+  window.OnOpenSent();
+  EXPECT_EQ(window.OnOpened({1, 0, 100}, 1, std::nullopt), Resume::kGoOn);
+  window.OnCloseSent();
+  window.OnRefused();
+  EXPECT_TRUE(window.closed());
+}
+
+TEST(SendWindowTest, OneWhoseMasterLacksSomethingIsRefused) {
+  SendWindow window = ClosedAndAskingAgain();
+  window.OnOpenSent();
+  EXPECT_EQ(window.OnOpened({0, 0, 100}, 1, std::nullopt), Resume::kReplay);
+  window.OnRefused();
+  EXPECT_EQ(window.state(), State::kRefused);
+}
+
 TEST(SendWindowTest, OnlyAClosedWriterIsToldAgain) {
   SendWindow window = Opened(0, {0, 0, 100}, 1);
   window.TellAgain();
