@@ -383,6 +383,10 @@ def init(
         run._schedule = run._given_schedule = schedule
         run._refuses_hooks = not hooks
         _hooks_door.tell("run_begins", schedule is not None)
+        if os.environ.get("NVTX_INJECTION64_PATH"):  # of a profiler that takes ranges
+            from stepwell import _mirroring
+
+            _mirroring.begin_ranges()
         try:
             _run = run
             if schedule is None:  # else its steps switch it on
