@@ -66,6 +66,8 @@ class Stepping:
     def tell(self, epoch: int | None) -> None:
         """That of the step that is open, once."""
         run = self._run
+        if epoch is not None:
+            run._epoch = epoch
         if epoch is not None and run._is_on and self._told != (epoch, run._window_count):
             self._told = (epoch, run._window_count)
             run.record("epoch", epoch)
