@@ -275,7 +275,7 @@ part_frameworks() {
     test_frameworks test_torch test_native_capture
 }
 
-# What others read of ours, by their own readers: Perfetto's published descriptors, TensorBoard with both plugins. 1 GB, which stays
+# What others read of ours, by their own readers: Perfetto's published descriptors, NVTX, TensorBoard with both plugins. 1 GB, which stays
 # in folders outside of the checkout, each with a protobuf of its own.
 part_readers() {
   local program=$root/build/release/bin/stepwell folder=${STEPWELL_READERS:-${TMPDIR:-/var/tmp}/stepwell-readers-$UID}
@@ -283,8 +283,10 @@ part_readers() {
   "$root/deploy/install_packages.sh" torch >"$results/torch.log" 2>&1 || skip "readers of torch's traces" "python3-torch cannot be installed"
   reader_environment perfetto "Perfetto's descriptors" --require-hashes && export STEPWELL_PERFETTO_PYTHON=$folder/perfetto/bin/python
   reader_environment tensorboard "TensorBoard's readers" && export STEPWELL_TENSORBOARD_PYTHON=$folder/tensorboard/bin/python
-  # Neither: each has been skipped by name.
-  [[ -n ${STEPWELL_PERFETTO_PYTHON:-}${STEPWELL_TENSORBOARD_PYTHON:-} ]] && python_tests readers "${program%/*}" test_perfetto test_tensorboard
+  reader_environment nvtx "NVTX's ranges" --require-hashes && export STEPWELL_NVTX_PYTHON=$folder/nvtx/bin/python
+  # None: each has been skipped by name.
+  [[ -n ${STEPWELL_PERFETTO_PYTHON:-}${STEPWELL_TENSORBOARD_PYTHON:-}${STEPWELL_NVTX_PYTHON:-} ]] &&
+    python_tests readers "${program%/*}" test_perfetto test_tensorboard test_nvtx
 }
 
 # reader_environment NAME WHAT [OPTION...]: what tests/python/NAME.txt names, in a virtual environment of its own below $folder.

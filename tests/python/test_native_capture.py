@@ -193,8 +193,8 @@ class AskedProcessTest(TracesTest):
     def test_it_has_exactly_the_steps_and_each_other_answer_says_why(self):
         said, err, notes = self.ask("""
             with stepwell.init() as run:
-                def steps(count):
-                    for index, batch in run.steps(range(count)):
+                def steps(count, **told):
+                    for index, batch in run.steps(range(count), **told):
                         with run.scope("train_batch"): work()
                         yield index
                 for index in steps(12):
@@ -213,7 +213,7 @@ class AskedProcessTest(TracesTest):
                     if index == 23: profile = torch.profiler.profile(); profile.start()
                 profile.stop()
                 print(settled(), [event.name for event in profile.profiler.function_events].count("train_batch"))
-                for index in steps(4):
+                for index in steps(4, epoch=3):
                     if index == 27: ask(5, 29, 100)
                 print(settled(), len(torch.autograd.profiler_util.__name__) > 0)
                 for index in steps(2):
@@ -229,8 +229,9 @@ class AskedProcessTest(TracesTest):
                           "6 handed_over 2"], said)  # fmt: skip
         self.assertEqual("", err)
         self.assertEqual([(5, 7, "capture-ep0-ba8-rank0.pt.trace.json"), (21, 22, "capture-ep0-ba23-rank0.pt.trace.json"),
-                          (29, 30, "capture-ep0-ba31-rank0.pt.trace.json"), (33, 34, "capture-ep0-ba35-rank0.pt.trace.json")],
+                          (29, 30, "capture-ep3-ba31-rank0.pt.trace.json"), (33, 34, "capture-ep3-ba35-rank0.pt.trace.json")],
                          [(note["first_batch"], note["last_batch"], note["name"]) for note in notes])  # fmt: skip
+        self.assertEqual([-1, -1, 3, 3], [note["epoch"] for note in notes])
         for note in notes[:1] + notes[3:]:
             wanted = [f"ProfilerStep#{batch}" for batch in range(note["first_batch"], note["last_batch"] + 1)]
             self.assertEqual(wanted, note["steps"])

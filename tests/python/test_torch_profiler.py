@@ -184,9 +184,10 @@ class TorchProfilerTest(TracesTest):
             import torch, stepwell
             with stepwell.init() as run:
                 with stepwell.torch_profiler(schedule=lambda batch: batch % 4 >= 2) as profiler:
-                    for index, batch in run.steps(range(8)):
-                        torch.mm(torch.ones(2, 2), torch.ones(2, 2))
-                        profiler.step()
+                    for told in ({}, {"epoch": 5}):
+                        for index, batch in run.steps(range(4), **told):
+                            torch.mm(torch.ones(2, 2), torch.ones(2, 2))
+                            profiler.step()
             """, variables={"PYTHONPATH": _TORCH, "TMPDIR": str(self.folder)})
         out, err = process.communicate(timeout=2 * WAIT_S)
         self.assertEqual(0, process.returncode, out + err)
@@ -197,6 +198,10 @@ class TorchProfilerTest(TracesTest):
 
         self.assertTrue(self.eventually(lambda: len(windows()) == 2), (windows(), err))
         self.assertEqual([[2, 3], [6, 7]], windows())
+        first, second = sorted((trace["header"] for trace in self.traces()), key=lambda header: header["first_batch"])
+        self.assertEqual(["ep0-ba4-rank0.pt.trace.json", "ep5-ba8-rank0.pt.trace.json"],
+                         [header["name"][:27] for header in (first, second)])  # fmt: skip
+        self.assertEqual(5, second["epoch"])
 
     def test_what_torch_saw_goes_once_it_is_stored_where_nobody_named_a_folder(self):
         process = self.train(rank=0, directory="")

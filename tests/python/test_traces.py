@@ -78,6 +78,38 @@ class TracesTest(ProductTest):
                 self.assertGreaterEqual(moment["ts"], around["ts"])
                 self.assertLessEqual(moment["ts"], around["ts"] + around["dur"])
 
+    def test_an_epochs_first_fetch_lies_in_it(self):
+        with tempfile.TemporaryDirectory(dir=product.folder()) as name:
+            folder = pathlib.Path(name)
+            self.run_trial("""
+                import stepwell
+                class Failing:  # once
+                    def __init__(self): self.left = [None, 4, 5]
+                    def __iter__(self): return self
+                    def __next__(self):
+                        if not self.left: raise StopIteration
+                        found = self.left.pop(0)
+                        if found is None: raise OSError
+                        return found
+                with stepwell.init() as run:
+                    for epoch in (3, 4):
+                        for _ in run.steps("ab", epoch=epoch):
+                            with run.scope("work"): pass
+                    for _ in run.steps("", epoch=5): pass
+                    steps = iter(run.steps(Failing(), epoch=6))
+                    try: next(steps)
+                    except OSError: pass
+                    for _ in steps: pass
+                """, variables={"STEPWELL_TRACES": name, "STEPWELL_TRACES_UPLOAD": "0"})  # fmt: skip
+            (recorded,) = self.finished(folder, 1)
+            events = [event for event in self.merged(folder, folder / recorded) if event["ph"] == "X"]
+            wanted = [(0, 3), (1, 3), (2, 4), (3, 4), (4, 6), (5, 6)]
+            for span in ("dataloader_next", "step"):
+                self.assertEqual(wanted, [(event["args"]["batch"], event["args"].get("epoch")) for event in events
+                                          if event["name"] == span and "batch" in event["args"]], span)  # fmt: skip
+        self.assertEqual([(0, 3.0), (2, 4.0), (4, 6.0)],
+                         sorted({(s.batch, s.value) for s in self.samples() if s.name == "epoch" and s.batch >= 0}))  # fmt: skip
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,5 +1,5 @@
-"""Our scopes in torch's profilers: as record_function, while at least one that records wants them. Otherwise that costs
-nothing."""
+"""Our scopes in torch's profilers: as record_function, while at least one that records wants them. Else as NVTX's ranges, where
+somebody profiles these. Otherwise that costs nothing."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from stepwell._tell import warn
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import ModuleType
     from typing import Any
 
 _wishes: dict[int, weakref.ref[object]] = {}  # by id
 _record_function: Callable[[str], Any] | None = None
 _is_told = False  # that torch has none
+_ranges: ModuleType | None = None  # _nvtx, where they are wanted
 
 
 def begin(who: object) -> None:
@@ -44,6 +46,19 @@ def end(who: object) -> None:
     _drop(id(who))
 
 
+def begin_ranges() -> None:
+    """Until the process ends, but while a profiler of torch's records: its emit_nvtx makes ranges of what it is told. Again:
+    changes nothing. Never raises."""
+    global _ranges
+    if is_absent or _ranges is not None:
+        return
+    from stepwell import _nvtx
+
+    if _nvtx.prepare():
+        _ranges = _nvtx
+        _follow()
+
+
 def _found() -> Callable[[str], Any] | None:
     """Of the torch that is imported. Nothing is imported for it: that may fail, and what runs here is a training's step."""
     for name in ("torch.profiler", "torch.autograd.profiler"):
@@ -64,10 +79,16 @@ def _drop(key: int) -> None:
 def _follow() -> None:
     """The mirror is as the wishes are. Whoever turns it looks again: other threads begin and end meanwhile."""
     while True:
-        is_wanted = bool(_wishes)
-        core.mirror_scopes(*((_begin_region, _end_region) if is_wanted else (None, None)))
-        if is_wanted == bool(_wishes):
+        begins = _begins()
+        core.mirror_scopes(begins, None if begins is None else _end_region)
+        if begins == _begins():
             return
+
+
+def _begins() -> Callable[[str], Any] | None:
+    if _wishes:
+        return _begin_region
+    return None if _ranges is None else _ranges.begin
 
 
 def _begin_region(name: str) -> Any:
@@ -82,6 +103,11 @@ def _end_region(region: Any) -> None:
 
 def after_fork() -> None:
     """A child's profiler is its parent's, which nobody ends."""
-    if _wishes:
-        _wishes.clear()
-        core.mirror_scopes(None, None)
+    global _ranges
+    if _ranges is not None:
+        _ranges.after_fork()
+        _ranges = None
+    elif not _wishes:
+        return
+    _wishes.clear()
+    core.mirror_scopes(None, None)

@@ -168,6 +168,7 @@ class _Taking:
         self._first = first
         self._count = count
         self._over = 0
+        self._epoch = -1
         self._until = time.monotonic() + _SECONDS_MAX
         self._gives_way = False
         self._owner = weakref.ref(_thread.token)
@@ -233,6 +234,7 @@ class _Taking:
     def end(self, otherwise: int) -> None:
         """With the steps that are over; the answer where there is none."""
         self._end_step()
+        self._epoch = _run.epoch()
         _mirroring.end(self)
         with _torch_watch.Ours():
             self._profile.stop()
@@ -284,11 +286,11 @@ class _Taking:
         try:
             last = self._first + self._over - 1
             rank = _rank()
-            name = f"capture-ep0-ba{last + 1}-rank{rank}.pt.trace.json"
+            name = f"capture-{_torch_export.stem(self._epoch, last, rank)}.pt.trace.json"
             path = os.path.join(os.path.abspath(tempfile.mkdtemp(prefix="stepwell-traces-")), name)
             _torch_export.write(self._profile, path, rank)
             self._profile = None  # which holds all it saw
-            if core.upload_trace(os.fsencode(path), -1, self._first, last, True):
+            if core.upload_trace(os.fsencode(path), self._epoch, self._first, last, True):
                 _answer(self.request, _HANDED_OVER, self._over)
                 return
             warn("stepwell: no agent takes what torch's profiler saw, which is not kept")

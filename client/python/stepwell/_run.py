@@ -51,6 +51,7 @@ class Run(core.Recording):
         self._window_count = 0
         self._is_resumed = False
         self._next_epoch = 0  # of a loop that says none
+        self._epoch = -1  # that a loop or an integration said last; -1 = none did
         self._is_stepped = False  # by a loop over steps(), or an integration
         self._refuses_hooks = False
         self._closings = Closings()
@@ -383,6 +384,10 @@ def init(
         run._schedule = run._given_schedule = schedule
         run._refuses_hooks = not hooks
         _hooks_door.tell("run_begins", schedule is not None)
+        if os.environ.get("NVTX_INJECTION64_PATH"):  # of a profiler that takes ranges
+            from stepwell import _mirroring
+
+            _mirroring.begin_ranges()
         try:
             _run = run
             if schedule is None:  # else its steps switch it on
@@ -416,6 +421,12 @@ def _is_disabled() -> bool:
 def open_run() -> Run | None:
     """That of this process, not one that it was forked with."""
     return _run if _run is not None and not _run._is_closed and _run._pid == os.getpid() else None
+
+
+def epoch() -> int:
+    """That this process said last; -1 = it said none."""
+    run = open_run()
+    return -1 if run is None else run._epoch
 
 
 def init_alone() -> Run:

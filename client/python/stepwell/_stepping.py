@@ -61,10 +61,21 @@ class Stepping:
     def count(self, place: Place, epoch: int | None = None) -> None:
         """This is the batch of the step that is open."""
         self._loop.count(int(place))
+        self.tell(epoch)
+
+    def tell(self, epoch: int | None) -> None:
+        """That of the step that is open, once."""
         run = self._run
+        if epoch is not None:
+            run._epoch = epoch
         if epoch is not None and run._is_on and self._told != (epoch, run._window_count):
             self._told = (epoch, run._window_count)
             run.record("epoch", epoch)
+
+    def fails(self) -> None:
+        """The fetch: its step is none, and has told no epoch."""
+        self._told = None
+        self.leave()
 
     def end_step(self) -> None:
         """The step that is open ends, before leave()."""
@@ -188,6 +199,8 @@ class PlannedLoop:
             place = Place(stepping.upcoming)
         else:
             self._loop_epoch.begins(self._run)
+        if place.length is None or place.batch_in_epoch < place.length:  # else the fetch finds its end
+            stepping.tell(self._epoch)  # before the fetch, which is a part of it
         try:
             item = stepping.fetch(items)
         except StopIteration:
@@ -195,7 +208,7 @@ class PlannedLoop:
             stepping.end_epoch()
             raise
         except BaseException:
-            stepping.leave()  # it may have other batches
+            stepping.fails()  # it may have other batches
             raise
         stepping.count(place, self._epoch)
         self._start = None

@@ -20,6 +20,11 @@ def has_kineto() -> bool:
     return bool(getattr(profiler, "kineto_available", lambda: True)())
 
 
+def stem(epoch: int, last: int, rank: int) -> str:
+    """As recorded traces are named: of an epoch that nobody said 0."""
+    return f"ep{max(epoch, 0)}-ba{last + 1}-rank{rank}"
+
+
 def write(profile: Any, path: str, rank: int) -> None:
     """By torch itself, whose Kineto stamps a trace. A torch that is built without (Debian's) writes times that count from
     the profiler's begin, names that are no JSON, and no processes: its events are written here, as Kineto would."""

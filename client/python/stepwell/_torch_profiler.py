@@ -50,6 +50,7 @@ class TorchProfiler:
         self._rank = _identity.rank(None if rank is None or rank < 0 else rank)
         self._step = 0
         self._batches: list[int] = []  # of the window that is recorded
+        self._epoch = -1  # of the last of them
         self._is_running = False
         self._is_refused = False
         self._profile: Any = profiler.profile(
@@ -73,6 +74,7 @@ class TorchProfiler:
         if self._records():
             batch = core.batch()
             self._batches.append(self._step if batch < 0 else batch)
+            self._epoch = _run.epoch()
         self._step += 1
         try:
             self._profile.step()
@@ -134,18 +136,19 @@ class TorchProfiler:
     def _take(self, profile: Any) -> None:
         """A window is over: its trace is written, and left for the agent to upload."""
         batches, self._batches = self._batches, []
+        epoch = self._epoch if batches else -1
         if is_absent and self._directory is None:  # nobody would find it
             return
         path, is_ours = "", False
         try:
-            path, is_ours = self._path(batches)
+            path, is_ours = self._path(epoch, batches)
             _torch_export.write(profile, path, self._rank)
         except Exception as error:
             if path:  # a part of it tells nobody anything
                 _torch_export.remove(path, is_ours)
             return warn(f"stepwell: what torch's profiler saw is lost: {described(error)}")
         first, last = (batches[0], batches[-1]) if batches else (-1, -1)
-        if core.upload_trace(os.fsencode(path), -1, first, last, is_ours):
+        if core.upload_trace(os.fsencode(path), epoch, first, last, is_ours):
             return
         if is_ours:
             self._refuse(path)
@@ -163,14 +166,14 @@ class TorchProfiler:
         self._is_refused = True
         say("stepwell: torch's profiler records no more: no agent takes what it saw, which is not kept; directory= keeps it")
 
-    def _path(self, batches: list[int]) -> tuple[str, bool]:
+    def _path(self, epoch: int, batches: list[int]) -> tuple[str, bool]:
         """Where there is none of that name; and whether it is to go again."""
         directory, is_ours = self._directory, self._directory is None
         if directory is None:
             directory = tempfile.mkdtemp(prefix="stepwell-traces-")
         else:
             os.makedirs(directory, mode=0o700, exist_ok=True)
-        stem = os.path.abspath(os.path.join(directory, f"ep0-ba{(batches or [-1])[-1] + 1}-rank{self._rank}"))
+        stem = os.path.abspath(os.path.join(directory, _torch_export.stem(epoch, (batches or [-1])[-1], self._rank)))
         path, count = f"{stem}.pt.trace.json", 1
         while os.path.lexists(path):
             count += 1
