@@ -78,6 +78,37 @@ class TracesTest(ProductTest):
                 self.assertGreaterEqual(moment["ts"], around["ts"])
                 self.assertLessEqual(moment["ts"], around["ts"] + around["dur"])
 
+    def test_each_window_of_a_schedule_is_a_file_with_its_last_batch_whole(self):
+        with tempfile.TemporaryDirectory(dir=product.folder()) as name:
+            folder = pathlib.Path(name)
+            self.run_trial("""
+                import stepwell
+                with stepwell.init(schedule=stepwell.schedule(wait=1, warmup=1, active=4, repeat=2)) as run:
+                    for index, _ in run.steps(range(20)):
+                        with run.scope("train_batch"):
+                            with run.scope("forward"): pass
+                            run.instant("between")
+                            with run.scope("backward"): pass
+                """, variables={"STEPWELL_TRACES": name, "STEPWELL_TRACES_UPLOAD": "0"})  # fmt: skip
+            names = [f"ep0-ba{batch}-rank0.pftrace" for batch in (6, 12)]
+            self.assertEqual(sorted(names), self.finished(folder, 2))
+            for file, batches in zip(names, ([1, 2, 3, 4, 5], [7, 8, 9, 10, 11])):
+                events = self.merged(folder, folder / file)
+                self.assertEqual([], [event for event in events if event["ph"] in "BE"], file)  # each has its end
+                spans = [event for event in events if event["ph"] == "X"]
+                of = {name: [event for event in spans if event["name"] == name and "batch" in event["args"]]
+                      for name in ("step", "dataloader_next", "train_batch", "forward", "backward")}  # fmt: skip
+                for name, found in of.items():
+                    self.assertEqual(batches, sorted(event["args"]["batch"] for event in found), (file, name))
+                moments = [event["args"].get("batch") for event in events if event["name"] == "between"]
+                self.assertEqual(batches, moments)
+                # The last batch's parts lie within its step, and in nobody else's.
+                steps = sorted(of["step"], key=lambda event: event["args"]["batch"])
+                for part in (event for name, found in of.items() if name != "step" for event in found):
+                    step = steps[part["args"]["batch"] - batches[0]]
+                    self.assertLessEqual(step["ts"], part["ts"])
+                    self.assertLessEqual(part["ts"] + part["dur"], step["ts"] + step["dur"] + 0.002)  # of nanoseconds, rounded
+
     def test_an_epochs_first_fetch_lies_in_it(self):
         with tempfile.TemporaryDirectory(dir=product.folder()) as name:
             folder = pathlib.Path(name)
