@@ -48,6 +48,9 @@ class LeftTracesTest : public CommandsTest {
     }
     return found;
   }
+  std::string PathOf(const std::string& name) const {
+    return absl::StrCat(scratch_ / "traces/", name);
+  }
   std::string All() const {
     std::stringstream log;
     log << std::ifstream(scratch_ / "agent-log").rdbuf();
@@ -60,17 +63,17 @@ class LeftTracesTest : public CommandsTest {
           std::error_code error;
           const std::vector<std::string> names = Names("recording-");
           return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-            return fs::file_size(scratch_ / "traces" / name, error) + 1 > 5000;
+            return fs::file_size(PathOf(name), error) + 1 > 5000;
           });
         },
         absl::Seconds(60));
   }
   // Under another name, too: so it is known again.
   void Mark(const std::string& name) const {
-    fs::create_hard_link(scratch_ / "traces" / name, scratch_ / "marked");
+    fs::create_hard_link(PathOf(name), scratch_ / "marked");
   }
   bool IsMarked(const std::string& name) const {
-    return fs::equivalent(scratch_ / "traces" / name, scratch_ / "marked");
+    return fs::equivalent(PathOf(name), scratch_ / "marked");
   }
 };
 
