@@ -112,7 +112,7 @@ TEST_F(LeftTracesTest, TheNextAgentGivesThemTheirNamesAndTheyAreWithTheirTrial) 
   EXPECT_TRUE(Eventually(are_stored, absl::Seconds(60))) << listed << All();
 }
 
-// Nobody but the uploader comes after it, and at first he does not say that what the notes name is his.
+// Nobody but the uploader comes after it: who has a copy and does not say that what its notes name is his, and who has it itself.
 TEST_F(LeftTracesTest, OfWhatWasRecordedOfflineAnUploadDoesOnceItIsSaidWhoseItIs) {
   ChildProcess agent, training;
   StartAgent(agent);
@@ -123,7 +123,8 @@ TEST_F(LeftTracesTest, OfWhatWasRecordedOfflineAnUploadDoesOnceItIsSaidWhoseItIs
   ASSERT_EQ(Names("recording-").size(), 1U) << All();
   const std::string left = Names("recording-")[0];
   Mark(left);
-  Ran upload = Command({"upload", scratch_ / "spool"});
+  fs::copy(scratch_ / "spool", scratch_ / "copy", fs::copy_options::recursive);
+  Ran upload = Command({"upload", scratch_ / "copy"});
   EXPECT_NE(upload.output.find("--named-files sends"), std::string::npos) << upload.output;
   ASSERT_EQ(Names("recording-").size(), 1U) << All() << upload.output;
   EXPECT_TRUE(IsMarked(left)) << All();
