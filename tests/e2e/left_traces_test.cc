@@ -48,6 +48,9 @@ class LeftTracesTest : public CommandsTest {
     }
     return found;
   }
+  std::string PathOf(const std::string& name) const {
+    return absl::StrCat(scratch_ / "traces/", name);
+  }
   std::string All() const {
     std::stringstream log;
     log << std::ifstream(scratch_ / "agent-log").rdbuf();
@@ -60,17 +63,17 @@ class LeftTracesTest : public CommandsTest {
           std::error_code error;
           const std::vector<std::string> names = Names("recording-");
           return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-            return fs::file_size(scratch_ / ("traces/" + name), error) + 1 > 5000;
+            return fs::file_size(PathOf(name), error) + 1 > 5000;
           });
         },
         absl::Seconds(60));
   }
   // Under another name, too: so it is known again.
   void Mark(const std::string& name) const {
-    fs::create_hard_link(scratch_ / ("traces/" + name), scratch_ / "marked");
+    fs::create_hard_link(PathOf(name), scratch_ / "marked");
   }
   bool IsMarked(const std::string& name) const {
-    return fs::equivalent(scratch_ / ("traces/" + name), scratch_ / "marked");
+    return fs::equivalent(PathOf(name), scratch_ / "marked");
   }
 };
 
@@ -109,7 +112,7 @@ TEST_F(LeftTracesTest, TheNextAgentGivesThemTheirNamesAndTheyAreWithTheirTrial) 
   EXPECT_TRUE(Eventually(are_stored, absl::Seconds(60))) << listed << All();
 }
 
-// Nobody but the uploader comes after it, and at first he does not say that what the notes name is his.
+// Nobody but the uploader comes after it: who has a copy and does not say that what its notes name is his, and who has it itself.
 TEST_F(LeftTracesTest, OfWhatWasRecordedOfflineAnUploadDoesOnceItIsSaidWhoseItIs) {
   ChildProcess agent, training;
   StartAgent(agent);
@@ -120,7 +123,8 @@ TEST_F(LeftTracesTest, OfWhatWasRecordedOfflineAnUploadDoesOnceItIsSaidWhoseItIs
   ASSERT_EQ(Names("recording-").size(), 1U) << All();
   const std::string left = Names("recording-")[0];
   Mark(left);
-  Ran upload = Command({"upload", scratch_ / "spool"});
+  fs::copy(scratch_ / "spool", scratch_ / "copy", fs::copy_options::recursive);
+  Ran upload = Command({"upload", scratch_ / "copy"});
   EXPECT_NE(upload.output.find("--named-files sends"), std::string::npos) << upload.output;
   ASSERT_EQ(Names("recording-").size(), 1U) << All() << upload.output;
   EXPECT_TRUE(IsMarked(left)) << All();
