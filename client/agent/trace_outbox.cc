@@ -199,8 +199,11 @@ absl::Status TraceOutbox::CheckFile(const std::string& path) const {
   const absl::StatusOr<FileDescriptor> file = OpenAt(AT_FDCWD, path, O_RDONLY);
   if (absl::IsInvalidArgument(file.status())) return file.status();
   if (!file.ok()) {
-    return IsGone(path) ? absl::NotFoundError(file.status().message())
-                        : absl::FailedPreconditionError(file.status().message());
+    if (IsGone(path)) return absl::NotFoundError(file.status().message());
+    // What may not be read is so in a minute, too; all else may be over then.
+    return absl::IsPermissionDenied(file.status())
+               ? absl::InvalidArgumentError(file.status().message())
+               : absl::FailedPreconditionError(file.status().message());
   }
   struct stat found {};
   if (fstat(file->get(), &found) != 0) return absl::ErrnoToStatus(errno, path);
