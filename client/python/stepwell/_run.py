@@ -132,7 +132,6 @@ class Run(core.Recording):
 
     def off(self) -> None:
         """Records nothing, and samples nothing, until on(). Again: changes nothing."""
-        _capture_door.await_traces()
         with self._lock:
             if self._is_on:
                 self._leave()
@@ -175,14 +174,13 @@ class Run(core.Recording):
             return self._end(wait_ms)
 
     def _end(self, wait_ms: int) -> bool:
-        until = time.monotonic() + wait_ms / 1000
-        _capture_door.await_traces(wait_ms / 1000)
         with self._lock:
             if self._is_closed:
                 return False
             self._is_closed = True
+            until = time.monotonic() + wait_ms / 1000
             if self._is_on:
-                self._leave(max(0.0, until - time.monotonic()))
+                self._leave(wait_ms / 1000)
             _hooks_door.tell("run_ends")
             closings, unknown_count = self._closings.take(), self._closings.unknown_count
         if closings and are_stored_within(closings, max(0, round((until - time.monotonic()) * 1000))):
@@ -423,6 +421,12 @@ def _is_disabled() -> bool:
 def open_run() -> Run | None:
     """That of this process, not one that it was forked with."""
     return _run if _run is not None and not _run._is_closed and _run._pid == os.getpid() else None
+
+
+def epoch() -> int:
+    """That this process said last; -1 = it said none."""
+    run = open_run()
+    return -1 if run is None else run._epoch
 
 
 def init_alone() -> Run:
