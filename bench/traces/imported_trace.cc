@@ -175,7 +175,7 @@ void MeasureImport(const std::string& binary, bool is_quick) {
   PrintOurs("traces.import_master", "MB", "the master's largest resident size meanwhile",
             OwnBar("<= 300"), ours);
   PrintOurs("traces.stored_merge", "MB/s", "the same into Perfetto's form, merged at the master",
-            OwnBar(">= 50"), merge);
+            OwnBar(">= 100"), merge);
   PrintOurs("traces.stored_merge_resident", "MB", "the command's largest resident size meanwhile",
             OwnBar("<= 300"), merge_command);
   PrintOurs("traces.stored_merge_master", "MB", "the master's largest resident size meanwhile",

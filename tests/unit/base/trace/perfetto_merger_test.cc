@@ -11,6 +11,7 @@
 #include "tests/support/codec_vectors.h"
 #include "tests/unit/base/trace/drifting_rank.h"
 #include "tests/unit/base/trace/perfetto_reading.h"
+#include "tests/unit/base/trace/plan_of_texts.h"
 
 namespace stepwell {
 namespace {
@@ -20,7 +21,9 @@ using ::testing::IsEmpty;
 using testing::PerfettoEvent;
 using testing::PerfettoReading;
 using testing::PerfettoTrace;
+using testing::PlanOf;
 using ::testing::SizeIs;
+using testing::SourceOf;
 
 struct Merged {
   std::string bytes;
@@ -28,24 +31,6 @@ struct Merged {
   std::int64_t written = 0;
   std::int64_t left_out = 0;
 };
-
-TraceSource SourceOf(const std::string& text) {
-  return [&text](const TakeBytes& take) { return take(text); };
-}
-
-MergePlan PlanOf(const std::vector<std::string>& texts) {
-  std::vector<MergeInput> inputs;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    MergeInput& input = inputs.emplace_back();
-    input.label = absl::StrCat(i);
-    const auto scanned = ScanTrace(SourceOf(texts[i]));
-    EXPECT_TRUE(scanned.ok()) << scanned.status();
-    input.origin = scanned->origin;
-  }
-  const auto plan = PlanMerge(inputs, MergeAlignment::kClock);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  return *plan;
-}
 
 Merged Merge(const std::vector<std::string>& texts, PerfettoMerger::Options options = {}) {
   Merged merged;

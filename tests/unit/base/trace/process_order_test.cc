@@ -9,30 +9,15 @@
 #include "absl/strings/str_cat.h"
 #include "base/trace/trace_reading.h"
 #include "tests/unit/base/trace/perfetto_reading.h"
+#include "tests/unit/base/trace/plan_of_texts.h"
 
 namespace stepwell {
 namespace {
 
 using testing::PerfettoReading;
+using testing::PlanOf;
 using ::testing::SizeIs;
-
-TraceSource SourceOf(const std::string& text) {
-  return [&text](const TakeBytes& take) { return take(text); };
-}
-
-MergePlan PlanOf(const std::vector<std::string>& texts) {
-  std::vector<MergeInput> inputs;
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    MergeInput& input = inputs.emplace_back();
-    input.label = absl::StrCat(i);
-    const auto scanned = ScanTrace(SourceOf(texts[i]));
-    EXPECT_TRUE(scanned.ok()) << scanned.status();
-    input.origin = scanned->origin;
-  }
-  const auto plan = PlanMerge(inputs, MergeAlignment::kClock);
-  EXPECT_TRUE(plan.ok()) << plan.status();
-  return *plan;
-}
+using testing::SourceOf;
 
 std::string Trace(int rank, const std::string& events) {
   return absl::StrCat("{\"distributedInfo\":{\"rank\":", rank, "},\"traceEvents\":[", events, "]}");
