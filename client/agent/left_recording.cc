@@ -1,6 +1,9 @@
 #include "client/agent/left_recording.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -125,6 +128,26 @@ absl::Status Scan(const TraceFile& file, const std::function<bool()>& may_go_on,
   return unread;
 }
 
+bool DirectoryIsThere(const std::string& directory) {
+  struct stat found {};
+  return stat(directory.c_str(), &found) == 0 || (errno != ENOENT && errno != ENOTDIR);
+}
+
+bool HasNoteOf(const TraceOutbox& outbox, const std::string& path) {
+  for (const std::string& name : outbox.Names()) {
+    const absl::StatusOr<TraceJob> job = outbox.Read(name);
+    if (job.ok() && job->path == path) return true;
+  }
+  return false;
+}
+
+// Another one may lie there, of an agent that was killed before the old name was gone.
+absl::Status LeaveOnce(const TraceOutbox& outbox, const TraceJob& whole) {
+  if (!whole.writer.tracing.uploads || HasNoteOf(outbox, whole.path)) return absl::OkStatus();
+  const absl::Status left = outbox.Leave(whole);
+  return left.ok() ? left : absl::FailedPreconditionError(left.message());
+}
+
 }  // namespace
 
 absl::StatusOr<TraceJob> FinishLeftRecording(const TraceJob& note, const TraceOutbox& outbox,
@@ -135,9 +158,11 @@ absl::StatusOr<TraceJob> FinishLeftRecording(const TraceJob& note, const TraceOu
   if (name_at < 2 || !TraceFile::IsUnfinishedName(name, writer.rank)) {
     return absl::InvalidArgumentError(absl::StrCat("rank ", writer.rank, " has no such recording"));
   }
+  const std::string directory = note.path.substr(0, name_at - 1);
+  // As before its disk is mounted: that is not the file that is gone.
+  if (!DirectoryIsThere(directory)) return absl::AbortedError(directory + " is not there");
   STEPWELL_RETURN_IF_ERROR(outbox.CheckFile(note.path));
   TraceJob whole = note;
-  const std::string directory = note.path.substr(0, name_at - 1);
   STEPWELL_ASSIGN_OR_RETURN(
       const std::unique_ptr<TraceFile> file,
       TraceFile::Adopt(
@@ -154,12 +179,15 @@ absl::StatusOr<TraceJob> FinishLeftRecording(const TraceJob& note, const TraceOu
         "it does not say that writer ", writer.writer.ToText(), " recorded it; it stays"));
   }
   const RecordingScan::Batches batches = scan.batches();
-  STEPWELL_ASSIGN_OR_RETURN(const std::string finished,
-                            file->Finish({.epoch = scan.epoch(), .batch = batches.last}));
-  whole.path = absl::StrCat(directory, "/", finished);
   whole.epoch = scan.epoch();
   whole.first_batch = batches.first;
   whole.last_batch = batches.last;
+  const auto leave = [&](const std::string& named) {
+    whole.path = absl::StrCat(directory, "/", named);
+    return LeaveOnce(outbox, whole);
+  };
+  STEPWELL_RETURN_IF_ERROR(
+      file->Finish({.epoch = scan.epoch(), .batch = batches.last}, leave).status());
   return whole;
 }
 

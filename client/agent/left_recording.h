@@ -15,8 +15,10 @@
 
 namespace stepwell::agent {
 
-// `note` with the path that it has now, its epoch and its batches. kUnavailable: it is still written; kNotFound: it is not there,
-// or nothing was written to it; kInvalidArgument: it is no such file; kCancelled: `may_go_on` said no.
+// `note` with the path that it has now, its epoch and its batches; where it is to be uploaded the outbox has a note of that, from
+// before it lost its old name on. kUnavailable: it is still written; kNotFound: it is not there, or nothing was written to it;
+// kInvalidArgument: it is no such file; kCancelled: `may_go_on` said no; kAborted: its directory is not there;
+// kFailedPrecondition: it cannot be read or finished for now.
 absl::StatusOr<TraceJob> FinishLeftRecording(const TraceJob& note, const TraceOutbox& outbox,
                                              const std::function<bool()>& may_go_on);
 

@@ -174,26 +174,34 @@ void RankTrace::FinishCycle(Cycle& cycle) const {
 
 void RankTrace::FinishFile(const Cycle& cycle) const {
   const SpanTrace& spans = cycle.spans;
-  const auto name = cycle.file->Finish({.epoch = spans.epoch(), .batch = spans.last_batch()});
-  if (!name.ok()) return Complain(cycle, name.status());
+  absl::Status left;
+  const auto leave = [&](const std::string& name) {
+    if (identity_.tracing.uploads) left = LeaveFile(spans, name);
+    return cycle.forget == nullptr ? absl::OkStatus() : left;
+  };
+  const auto name =
+      cycle.file->Finish({.epoch = spans.epoch(), .batch = spans.last_batch()}, leave);
+  if (!name.ok()) {
+    if (left.ok()) Complain(cycle, name.status());
+    return;
+  }
   log::Info("trace_recorded", {{"directory", cycle.options.directory},
                                {"file", *name},
                                {"spans", spans.taken_count()},
                                {"bytes", cycle.file->bytes()}});
-  if (identity_.tracing.uploads) LeaveFile(spans, *name);
-  // An agent that is killed before this finds no such file any more.
-  cycle.forget();
+  // Of an agent that is killed before this the next one finds no such file any more.
+  if (cycle.forget != nullptr) cycle.forget();
 }
 
-void RankTrace::LeaveFile(const SpanTrace& spans, const std::string& name) const {
+absl::Status RankTrace::LeaveFile(const SpanTrace& spans, const std::string& name) const {
   const auto number = [](std::int64_t known) {
     return static_cast<std::int32_t>(std::clamp<std::int64_t>(known, -1, INT32_MAX));
   };
-  notes_.leave({.writer = identity_,
-                .path = PathOf(name),
-                .epoch = number(spans.epoch()),
-                .first_batch = spans.first_batch(),
-                .last_batch = spans.last_batch()});
+  return notes_.leave({.writer = identity_,
+                       .path = PathOf(name),
+                       .epoch = number(spans.epoch()),
+                       .first_batch = spans.first_batch(),
+                       .last_batch = spans.last_batch()});
 }
 
 std::size_t RankTrace::held_bytes() const {

@@ -20,6 +20,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "base/clock.h"
 #include "client/agent/clock_anchor.h"
 #include "client/agent/clock_offset.h"
@@ -34,10 +35,13 @@ class RankTrace final : public SpanSink {
  public:
   using Forget = std::function<void()>;
   struct Notes {
-    // Called with a file as it is begun: an agent that is killed leaves it to the next one. Forget once it has its name.
-    std::function<Forget(const TraceJob& job)> begin = [](const TraceJob&) { return [] {}; };
-    // Called with a whole file that is to be uploaded.
-    std::function<void(const TraceJob& job)> leave = [](const TraceJob&) {};
+    // Called with a file as it is begun: an agent that is killed leaves it to the next one. Forget once it has its name, where
+    // that could be noted.
+    std::function<Forget(const TraceJob& job)> begin = [](const TraceJob&) { return Forget(); };
+    // Called with a whole file that is to be uploaded. Where it fails, having said so, what `begin` noted stays for another try.
+    std::function<absl::Status(const TraceJob& job)> leave = [](const TraceJob&) {
+      return absl::OkStatus();
+    };
   };
 
   // `source` without its writer. REQUIRES: identity.tracing.directory is not empty.
@@ -93,7 +97,7 @@ class RankTrace final : public SpanSink {
   void FlushCycle(Cycle& cycle) const;
   void FinishCycle(Cycle& cycle) const;
   void FinishFile(const Cycle& cycle) const;
-  void LeaveFile(const SpanTrace& spans, const std::string& name) const;
+  absl::Status LeaveFile(const SpanTrace& spans, const std::string& name) const;
   static void Complain(const Cycle& cycle, const absl::Status& status);
 
   const WriterIdentity identity_;

@@ -118,9 +118,11 @@ ServeContext ServedRoot::ContextFor(const std::string& server) {
           traces_ != nullptr,
           [this](const TraceJob& job) { return traces_->NoteRecording(job); },
           [this](const TraceJob& job) {
-            if (const absl::Status left = traces_->Leave(job); !left.ok())
+            const absl::Status left = traces_->Leave(job);
+            if (!left.ok())
               log::Warning("trace_not_uploaded",
                            {{"path", job.path}, {"why", std::string(left.message())}});
+            return left;
           },
           [this](const WriterIdentity& writer, CapturedTrace trace) {
             traces_->Keep(writer, std::move(trace));

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/backoff.h"
 #include "base/clock.h"
@@ -52,10 +53,12 @@ struct ServeContext {
   bool may_trace = true;
   // One is begun: what an agent that is killed leaves is the next one's. What it gives undoes that.
   std::function<std::function<void()>(const TraceJob& job)> note_recording = [](const TraceJob&) {
-    return [] {};
+    return std::function<void()>();
   };
   // A trace that was recorded is to go to the writer's master.
-  std::function<void(const TraceJob& job)> leave_trace = [](const TraceJob&) {};
+  std::function<absl::Status(const TraceJob& job)> leave_trace = [](const TraceJob&) {
+    return absl::OkStatus();
+  };
   // One that a master asked for is to be kept and go there.
   std::function<void(const WriterIdentity& writer, CapturedTrace trace)> keep_captured =
       [](const WriterIdentity&, const CapturedTrace&) {};

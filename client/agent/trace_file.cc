@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,17 +13,20 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "base/uuid.h"
 
 namespace stepwell::agent {
 namespace {
 
 constexpr char kEnding[] = ".pftrace";
 constexpr int kNamesMax = 10'000;
+constexpr std::int64_t kBegunSeconds = 60;
 
 std::string UnfinishedStart(std::int32_t rank) { return absl::StrCat("recording-rank", rank, "-"); }
 
@@ -32,30 +36,81 @@ bool IsFinished(const std::string& name, std::int32_t rank) {
          absl::StrContains(name, absl::StrCat("-rank", rank, "."));
 }
 
-// What has the name `to` already stays (EEXIST). A link where the file system has some: that is never there in part.
-bool MoveUnlessThere(int directory, const char* from, const char* to) {
-  if (linkat(directory, from, directory, to, 0) == 0) {
-    unlinkat(directory, from, 0);
-    return true;
-  }
+enum class Named { kNot, kBoth, kMoved };
+
+bool LacksSuchCalls(int error) { return error == EINVAL || error == ENOSYS || error == EPERM; }
+
+// In one step, in which what has the name `to` already stays (EEXIST). A link where the file system has some: that is never
+// there in part, and the file has both names then.
+Named NameAtOnce(int directory, const char* from, const char* to) {
+  if (linkat(directory, from, directory, to, 0) == 0) return Named::kBoth;
   if (errno == EEXIST) {
-    // Whoever was killed between the two calls above left both names.
+    // Whoever was killed before it had taken the old name left both.
     struct stat one {
     }, other{};
-    const bool is_moved = fstatat(directory, from, &one, AT_SYMLINK_NOFOLLOW) == 0 &&
-                          fstatat(directory, to, &other, AT_SYMLINK_NOFOLLOW) == 0 &&
-                          one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+    const bool is_same = fstatat(directory, from, &one, AT_SYMLINK_NOFOLLOW) == 0 &&
+                         fstatat(directory, to, &other, AT_SYMLINK_NOFOLLOW) == 0 &&
+                         one.st_dev == other.st_dev && one.st_ino == other.st_ino;
     errno = EEXIST;
-    return is_moved && unlinkat(directory, from, 0) == 0;
+    return is_same ? Named::kBoth : Named::kNot;
   }
   // Others (FUSE, SMB, exFAT) have none, and old ones, or a container's filter of calls, not this either.
-  if (renameat2(directory, from, directory, to, RENAME_NOREPLACE) == 0) return true;
-  if (errno != EINVAL && errno != ENOSYS && errno != EPERM) return false;
+  return renameat2(directory, from, directory, to, RENAME_NOREPLACE) == 0 ? Named::kMoved
+                                                                          : Named::kNot;
+}
+
+// Likewise, and where there is no such step in two.
+Named GiveName(int directory, const char* from, const char* to) {
+  const Named named = NameAtOnce(directory, from, to);
+  if (named != Named::kNot || !LacksSuchCalls(errno)) return named;
   if (faccessat(directory, to, F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
     errno = EEXIST;
-    return false;
+    return Named::kNot;
   }
-  return renameat(directory, from, directory, to) == 0;
+  return renameat(directory, from, directory, to) == 0 ? Named::kMoved : Named::kNot;
+}
+
+// Anything else than that it is not there, or no file.
+absl::Status NotOpened(const absl::Status& failed) {
+  if (absl::IsNotFound(failed) || absl::IsInvalidArgument(failed)) return failed;
+  return absl::FailedPreconditionError(failed.message());
+}
+
+// Whoever made it locks it next, where its file system could not do both at once.
+bool IsJustBegun(const struct stat& status) {
+  return status.st_size == 0 && time(nullptr) - status.st_mtim.tv_sec < kBegunSeconds;
+}
+
+struct Begun {
+  FileDescriptor file;
+  std::string name;
+};
+
+// Locked until this process is over. Where there are no locks nobody adopts it.
+absl::StatusOr<FileDescriptor> MakeLocked(int directory, const std::string& name) {
+  absl::StatusOr<FileDescriptor> file =
+      OpenAt(directory, name, O_RDWR | O_CREAT | O_EXCL | O_APPEND, 0644);
+  if (file.ok()) (void)flock(file->get(), LOCK_EX | LOCK_NB);
+  return file;
+}
+
+// It is locked before it has a name that another agent looks for, where that can be.
+absl::StatusOr<Begun> BeginFile(int directory, std::int32_t rank) {
+  const std::string draft = absl::StrCat(".", UnfinishedStart(rank), Uuid::Random().ToText());
+  const absl::Cleanup remover = [&] { unlinkat(directory, draft.c_str(), 0); };
+  STEPWELL_ASSIGN_OR_RETURN(FileDescriptor file, MakeLocked(directory, draft));
+  for (int number = 0; number < kNamesMax; ++number) {
+    std::string name = absl::StrCat(UnfinishedStart(rank), number, kEnding);
+    if (NameAtOnce(directory, draft.c_str(), name.c_str()) != Named::kNot) {
+      return Begun{std::move(file), std::move(name)};
+    }
+    if (errno == EEXIST) continue;
+    if (!LacksSuchCalls(errno)) return absl::ErrnoToStatus(errno, name);
+    absl::StatusOr<FileDescriptor> made = MakeLocked(directory, name);
+    if (made.ok()) return Begun{*std::move(made), std::move(name)};
+    if (!absl::IsAlreadyExists(made.status())) return made.status();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat("has ", kNamesMax, " unfinished recordings"));
 }
 
 struct Finished {
@@ -73,20 +128,14 @@ std::string TraceFile::NameOf(const Place& place, std::int32_t rank) {
 absl::StatusOr<std::unique_ptr<TraceFile>> TraceFile::Create(Options options) {
   STEPWELL_ASSIGN_OR_RETURN(FileDescriptor directory,
                             OpenDirectoryAt(AT_FDCWD, options.directory, WhenAbsent::kCreate));
-  for (int number = 0; number < kNamesMax; ++number) {
-    std::string name = absl::StrCat(UnfinishedStart(options.rank), number, kEnding);
-    absl::StatusOr<FileDescriptor> file =
-        OpenAt(directory.get(), name, O_RDWR | O_CREAT | O_EXCL | O_APPEND, 0644);
-    if (file.ok()) {
-      // Until this process is over. Where there are no locks nobody adopts it.
-      (void)flock(file->get(), LOCK_EX | LOCK_NB);
-      return std::unique_ptr<TraceFile>(new TraceFile(std::move(options), std::move(directory),
-                                                      *std::move(file), std::move(name)));
-    }
-    if (!absl::IsAlreadyExists(file.status())) return file.status();
+  absl::StatusOr<Begun> begun = BeginFile(directory.get(), options.rank);
+  if (absl::IsResourceExhausted(begun.status())) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(options.directory, ": ", begun.status().message()));
   }
-  return absl::ResourceExhaustedError(
-      absl::StrCat(options.directory, " has ", kNamesMax, " unfinished recordings"));
+  if (!begun.ok()) return begun.status();
+  return std::unique_ptr<TraceFile>(new TraceFile(std::move(options), std::move(directory),
+                                                  std::move(begun->file), std::move(begun->name)));
 }
 
 bool TraceFile::IsUnfinishedName(const std::string& name, std::int32_t rank) {
@@ -98,18 +147,26 @@ bool TraceFile::IsUnfinishedName(const std::string& name, std::int32_t rank) {
 
 absl::StatusOr<std::unique_ptr<TraceFile>> TraceFile::Adopt(Options options,
                                                             const std::string& name) {
-  STEPWELL_ASSIGN_OR_RETURN(FileDescriptor directory,
-                            OpenDirectoryAt(AT_FDCWD, options.directory, WhenAbsent::kFail));
-  STEPWELL_ASSIGN_OR_RETURN(FileDescriptor file, OpenAt(directory.get(), name, O_RDWR | O_APPEND));
-  struct stat status {};
-  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+  absl::StatusOr<FileDescriptor> directory =
+      OpenDirectoryAt(AT_FDCWD, options.directory, WhenAbsent::kFail);
+  // As before its disk is mounted: that says nothing of the file.
+  if (!directory.ok()) return absl::FailedPreconditionError(directory.status().message());
+  absl::StatusOr<FileDescriptor> file = OpenAt(directory->get(), name, O_RDWR | O_APPEND);
+  if (!file.ok()) return NotOpened(file.status());
+  if (flock(file->get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return absl::UnavailableError(name + " is still written");
     return absl::FailedPreconditionError(
         absl::StrCat(name, ": whether it is still written cannot be told: ", std::strerror(errno)));
   }
-  if (fstat(file.get(), &status) != 0) return absl::ErrnoToStatus(errno, name);
+  struct stat status {};
+  if (fstat(file->get(), &status) != 0) {
+    return absl::FailedPreconditionError(absl::StrCat(name, ": ", std::strerror(errno)));
+  }
+  if (IsJustBegun(status)) return absl::UnavailableError(name + " is just begun");
   auto adopted = std::unique_ptr<TraceFile>(
-      new TraceFile(std::move(options), std::move(directory), std::move(file), name));
+      new TraceFile(std::move(options), *std::move(directory), *std::move(file), name));
+  // Whoever wrote it may have finished it since it was opened.
+  STEPWELL_RETURN_IF_ERROR(adopted->CheckName());
   adopted->bytes_ = status.st_size;
   adopted->is_adopted_ = true;
   return adopted;
@@ -141,28 +198,48 @@ absl::Status TraceFile::Append(std::string_view packet) {
   return absl::ResourceExhaustedError(absl::StrCat(name_, ": ", std::strerror(error)));
 }
 
-absl::StatusOr<std::string> TraceFile::Finish(const Place& place) {
+absl::Status TraceFile::CheckName() const {
+  struct stat own {
+  }, named{};
+  const bool is_known = fstat(file_.get(), &own) == 0 &&
+                        fstatat(directory_.get(), name_.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0;
+  if (!is_known && errno != ENOENT) {
+    return absl::FailedPreconditionError(absl::StrCat(name_, ": ", std::strerror(errno)));
+  }
+  if (is_known && own.st_dev == named.st_dev && own.st_ino == named.st_ino) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrCat(name_, " is gone, or another one by now"));
+}
+
+absl::StatusOr<std::string> TraceFile::Finish(const Place& place, const LeaveWord& leave) {
+  STEPWELL_RETURN_IF_ERROR(CheckName());
   const std::string wanted = NameOf(place, options_.rank);
   for (int number = 1; number < kNamesMax; ++number) {
     const std::string name =
         number == 1 ? wanted
                     : absl::StrCat(wanted.substr(0, wanted.size() - std::strlen(kEnding)), ".",
                                    number, kEnding);
-    if (MoveUnlessThere(directory_.get(), name_.c_str(), name.c_str())) {
-      name_ = name;
-      RemoveOlder();
-      return name_;
+    const Named named = GiveName(directory_.get(), name_.c_str(), name.c_str());
+    if (named == Named::kNot && errno == EEXIST) continue;
+    if (named == Named::kNot) break;
+    if (const absl::Status left = leave(name); !left.ok()) {
+      if (named == Named::kMoved) (void)GiveName(directory_.get(), name.c_str(), name_.c_str());
+      return left;
     }
-    if (errno != EEXIST) break;
+    if (named == Named::kBoth) unlinkat(directory_.get(), name_.c_str(), 0);
+    name_ = name;
+    RemoveOlder();
+    return name_;
   }
-  return absl::UnavailableError(absl::StrCat(name_, ": ", std::strerror(errno)));
+  return absl::FailedPreconditionError(absl::StrCat(name_, ": ", std::strerror(errno)));
 }
 
 absl::StatusOr<std::string> TraceFile::Read(std::int64_t offset, std::size_t size) const {
   return ReadAt(file_.get(), static_cast<std::uint64_t>(offset), size);
 }
 
-void TraceFile::Remove() const { unlinkat(directory_.get(), name_.c_str(), 0); }
+void TraceFile::Remove() const {
+  if (CheckName().ok()) unlinkat(directory_.get(), name_.c_str(), 0);
+}
 
 void TraceFile::RemoveOlder() const {
   const auto names = ListNames(directory_.get());

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,8 +39,9 @@ class TraceFile {
   };
 
   static absl::StatusOr<std::unique_ptr<TraceFile>> Create(Options options);
-  // One that whoever wrote it left unfinished. kUnavailable: it is still written; kNotFound: it is not there;
-  // kFailedPrecondition: its file system has no locks, and nothing tells.
+  // One that whoever wrote it left unfinished. kUnavailable: it is still written, or begun just now; kNotFound: it is not
+  // there; kInvalidArgument: it is no file; kFailedPrecondition: its directory is not there, it cannot be
+  // opened, or its file system has no locks, and nothing tells.
   static absl::StatusOr<std::unique_ptr<TraceFile>> Adopt(Options options, const std::string& name);
   // "recording-rank3-0.pftrace" of that rank.
   static bool IsUnfinishedName(const std::string& name, std::int32_t rank);
@@ -50,15 +52,21 @@ class TraceFile {
 
   // kResourceExhausted: nothing more is taken.
   [[nodiscard]] absl::Status Append(std::string_view packet);
-  // Once. The name it has from then on, within the directory.
-  [[nodiscard]] absl::StatusOr<std::string> Finish(const Place& place);
+  // Called with the name that it gets: whoever is killed from then on leaves word of it.
+  using LeaveWord = std::function<absl::Status(const std::string& name)>;
+  // Once. The name it has from then on, within the directory. It has both names while word of it is left, where the file system
+  // has links; where that fails, as it says, the old one stays and another look finishes it. kNotFound: its name is another's
+  // by now, which stays; kFailedPrecondition: it gets no name.
+  [[nodiscard]] absl::StatusOr<std::string> Finish(
+      const Place& place,
+      const LeaveWord& leave = [](const std::string&) { return absl::OkStatus(); });
 
   std::int64_t bytes() const { return bytes_; }
   // Its name as of now, within the directory.
   const std::string& name() const { return name_; }
   // What was written, up to `size` bytes from there on; fewer at its end.
   absl::StatusOr<std::string> Read(std::int64_t offset, std::size_t size) const;
-  // It is of nobody: it goes.
+  // It is of nobody: it goes, where its name is its own still.
   void Remove() const;
 
   // "ep0-ba8-rank3.pftrace"; batches count from 1 there, as those that are over.
@@ -67,6 +75,8 @@ class TraceFile {
  private:
   TraceFile(Options options, FileDescriptor directory, FileDescriptor file, std::string name);
 
+  // A lock is of the file, and what is done goes by its name.
+  absl::Status CheckName() const;
   void RemoveOlder() const;
 
   const Options options_;

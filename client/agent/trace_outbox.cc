@@ -71,15 +71,19 @@ absl::StatusOr<std::string> TraceOutbox::Write(const TraceJob& job, const char* 
       OpenDirectoryAt(format_directory_, spool::kTraceFolder, WhenAbsent::kCreate));
   const std::string name = absl::StrCat(Uuid::Random().ToText(), ending);
   const std::string draft = absl::StrCat(name, ".draft");
-  {
+  const auto write = [&]() -> absl::Status {
     STEPWELL_ASSIGN_OR_RETURN(const FileDescriptor file,
                               OpenAt(folder.get(), draft, O_WRONLY | O_CREAT | O_EXCL));
-    STEPWELL_RETURN_IF_ERROR(WriteAt(file.get(), 0, ToTraceJobJson(job)));
+    return WriteAt(file.get(), 0, ToTraceJobJson(job));
+  };
+  absl::Status written = write();
+  if (written.ok() && renameat(folder.get(), draft.c_str(), folder.get(), name.c_str()) != 0) {
+    written = absl::ErrnoToStatus(errno, absl::StrCat("rename ", draft));
   }
-  if (renameat(folder.get(), draft.c_str(), folder.get(), name.c_str()) != 0) {
-    return absl::ErrnoToStatus(errno, absl::StrCat("rename ", draft));
-  }
-  return name;
+  if (written.ok()) return name;
+  // It is tried again, perhaps for days.
+  unlinkat(folder.get(), draft.c_str(), 0);
+  return written;
 }
 
 absl::StatusOr<std::string> TraceOutbox::FolderPath() const {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -16,7 +17,6 @@
 #include "absl/strings/strip.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "client/agent/left_recording.h"
 #include "client/agent/server_address.h"
 
 namespace stepwell::agent {
@@ -25,7 +25,7 @@ namespace {
 // The training's own threads come first.
 constexpr int kNiceness = 10;
 // Files that are open, and perhaps packed, for their next try.
-constexpr std::ptrdiff_t kPreparedMax = 8;
+constexpr std::size_t kPreparedMax = 8;
 constexpr absl::Duration kSweepInterval = absl::Minutes(10);
 // Between a file and its note lie milliseconds.
 constexpr absl::Duration kSweepAge = absl::Minutes(1);
@@ -55,10 +55,7 @@ std::string StateOf(const std::string& path) {
 }
 
 void TellLeft(const std::string& path) {
-  log::Warning("trace_left", {{"path", path},
-                              {"why",
-                               "it lies outside of the spool directory; --named-files sends what "
-                               "the notes there name, which are to be your own"}});
+  log::Warning("trace_left", {{"path", path}, {"why", kOutsideOfSpool}});
 }
 
 v1::TrialRef RefOf(const WriterIdentity& writer) {
@@ -74,6 +71,13 @@ v1::TrialRef RefOf(const WriterIdentity& writer) {
   return trial;
 }
 
+RecordingNotes::Options OfRecordings(const TraceSender::Options& options) {
+  RecordingNotes::Options of = options.recordings;
+  of.sends_named_files = options.sends_named_files;
+  of.absent_max = options.unknown_max;
+  return of;
+}
+
 }  // namespace
 
 TraceSender::TraceSender(int format_directory, Options options, Resolve resolve,
@@ -82,7 +86,8 @@ TraceSender::TraceSender(int format_directory, Options options, Resolve resolve,
       resolve_(std::move(resolve)),
       calls_(std::move(calls)),
       outbox_(format_directory),
-      sent_outbox_(format_directory) {}
+      sent_outbox_(format_directory),
+      recordings_(sent_outbox_, OfRecordings(options_)) {}
 
 void TraceSender::Tend() {
   // A folder that changed just now is looked through once more, as is one that held the last note.
@@ -100,7 +105,7 @@ std::function<void()> TraceSender::NoteRecording(const TraceJob& job) {
   if (!note.ok()) {
     log::Warning("trace_not_noted",
                  {{"path", job.path}, {"why", std::string(note.status().message())}});
-    return [] {};
+    return {};
   }
   return [this, name = *note] { outbox_.Remove(name); };
 }
@@ -178,9 +183,14 @@ void TraceSender::Run() {
   while (AwaitWork()) {
     WriteKept();
     if (sweep_due_.HasPassed()) SweepFiles();
-    FinishRecordings();
     const bool is_waiting = SendAll();
+    // One, and what it left is sent, as is what was captured meanwhile, before the next.
+    const bool is_one_finished = !has_captures_ && recordings_.FinishNext([this] {
+      WriteKept();
+      return !IsStopping();
+    });
     const absl::MutexLock lock(&mu_);
+    has_news_ = has_news_ || is_one_finished;
     is_waiting_ = is_waiting;
     is_sending_ = false;
   }
@@ -194,7 +204,8 @@ bool TraceSender::AwaitWork() {
     return is_stopping_ || has_news_;
   };
   mu_.AwaitWithTimeout(absl::Condition(&happened),
-                       is_waiting_ ? options_.retry.first : absl::InfiniteDuration());
+                       std::min(recordings_.due().Left(),
+                                is_waiting_ ? options_.retry.first : absl::InfiniteDuration()));
   if (is_stopping_) return false;
   has_news_ = false;
   is_sending_ = true;
@@ -233,46 +244,6 @@ void TraceSender::SweepFiles() {
     std::error_code failed;
     std::filesystem::remove_all(folder, failed);
   }
-}
-
-void TraceSender::FinishRecordings() {
-  for (const std::string& note : sent_outbox_.Recordings()) {
-    if (IsStopping()) return;
-    if (left_recordings_.contains(note)) continue;
-    const absl::StatusOr<TraceJob> job = sent_outbox_.Read(note);
-    if (job.ok()) {
-      FinishRecording(note, *job);
-    } else if (absl::IsInvalidArgument(job.status())) {
-      log::Warning("trace_note_unusable",
-                   {{"note", note}, {"why", std::string(job.status().message())}});
-      sent_outbox_.Remove(note);
-    }
-  }
-}
-
-void TraceSender::FinishRecording(const std::string& note, const TraceJob& job) {
-  if (!options_.sends_named_files) {
-    left_recordings_.insert(note);
-    return TellLeft(job.path);
-  }
-  const absl::StatusOr<TraceJob> finished =
-      FinishLeftRecording(job, sent_outbox_, [this] { return !IsStopping(); });
-  absl::Status status = finished.status();
-  if (status.ok() && job.writer.tracing.uploads) status = sent_outbox_.Leave(*finished);
-  // An agent writes it, this one as a rule; or this one ends.
-  if (absl::IsUnavailable(status) || absl::IsCancelled(status)) return;
-  if (finished.ok()) {
-    log::Info("trace_finished", {{"was", job.path},
-                                 {"path", finished->path},
-                                 {"why", "an agent that ended or was killed left it"}});
-  }
-  if (!status.ok() && !absl::IsNotFound(status)) {
-    log::Warning("trace_not_finished",
-                 {{"path", job.path}, {"note", note}, {"why", std::string(status.message())}});
-  }
-  const bool is_over = finished.ok() || absl::IsNotFound(status) || absl::IsInvalidArgument(status);
-  if (is_over) return sent_outbox_.Remove(note);
-  left_recordings_.insert(note);
 }
 
 bool TraceSender::SendAll() {
@@ -323,7 +294,6 @@ bool TraceSender::IsSent(Sending& sending) const {
 
 TraceSender::Outcome TraceSender::Send(const std::string& name, Sending& sending) {
   const std::string server = resolve_(sending.job.writer.server);
-  if (sending.first_tried == SteadyTime()) sending.first_tried = SteadyTime::Now();
   const absl::StatusOr<v1::UploadTraceResponse> stored = Upload(server, sending);
   if (stored.ok()) {
     log::Info("trace_uploaded", {{"path", sending.job.path},
@@ -342,7 +312,7 @@ TraceSender::Outcome TraceSender::Send(const std::string& name, Sending& sending
     if (sending.job.removes_file && HasOwnFolder(sending.job.path)) RemoveFile(sending.job.path);
     return Outcome::kOver;
   }
-  BoundPrepared(sending);
+  BoundPrepared();
   sending.due = SteadyTime::Now() + sending.backoff.NextDelay();
   return Outcome::kLater;
 }
@@ -373,15 +343,23 @@ absl::Status TraceSender::Prepare(Sending& sending) const {
   return absl::OkStatus();
 }
 
-void TraceSender::BoundPrepared(Sending& sending) {
+void TraceSender::BoundPrepared() {
   std::int64_t bytes = 0;
-  std::ptrdiff_t count = 0;
-  for (const auto& [name, each] : sendings_) {
+  std::vector<Sending*> held;
+  const auto bytes_of = [](const Sending* each) { return each->prepared->header.byte_count(); };
+  for (auto& [name, each] : sendings_) {
     if (!each.prepared) continue;
-    ++count;
+    held.push_back(&each);
     bytes += each.prepared->header.byte_count();
   }
-  if (count > kPreparedMax || bytes > options_.prepared_bytes_max) sending.prepared.reset();
+  // The smallest go: they are the ones that are soon prepared anew. One stays, however large.
+  std::sort(held.begin(), held.end(),
+            [&](const Sending* a, const Sending* b) { return bytes_of(a) > bytes_of(b); });
+  while (held.size() > 1 && (held.size() > kPreparedMax || bytes > options_.prepared_bytes_max)) {
+    bytes -= bytes_of(held.back());
+    held.back()->prepared.reset();
+    held.pop_back();
+  }
 }
 
 absl::StatusOr<v1::UploadTraceResponse> TraceSender::Upload(const std::string& server,
@@ -420,10 +398,12 @@ TraceSender::Outcome TraceSender::Judge(const absl::Status& failed, Sending& sen
       break;
     // A token that is wrong or was changed among them: the next agent may have the right one.
     default:
+      sending.doubted_since.reset();
       return Outcome::kLater;
   }
-  return SteadyTime::Now() - sending.first_tried < options_.unknown_max ? Outcome::kLater
-                                                                        : Outcome::kOver;
+  if (!sending.doubted_since) sending.doubted_since = SteadyTime::Now();
+  return SteadyTime::Now() - *sending.doubted_since < options_.unknown_max ? Outcome::kLater
+                                                                           : Outcome::kOver;
 }
 
 }  // namespace stepwell::agent

@@ -19,7 +19,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +30,7 @@
 #include "base/steady_time.h"
 #include "base/worker.h"
 #include "client/agent/captured_trace.h"
+#include "client/agent/recording_notes.h"
 #include "client/agent/trace_calls.h"
 #include "client/agent/trace_outbox.h"
 #include "client/traces/trace_upload.h"
@@ -49,8 +49,10 @@ class TraceSender {
     bool sends_named_files = true;
     // JSON of more bytes is not packed: it would have to become a sixteenth to be below a master's cap, as that is at first.
     std::int64_t packed_of_max = std::int64_t{16} * (256 << 20);
-    // What those that wait for another try hold meanwhile, in TMPDIR or as open files.
+    // What those that wait for another try hold meanwhile, in TMPDIR or as open files: so much, or one.
     std::int64_t prepared_bytes_max = std::int64_t{2} * (256 << 20);
+    // Of what is recorded; its `sends_named_files` and `absent_max` are those above.
+    RecordingNotes::Options recordings = {};
   };
   static constexpr std::size_t kKeptMax = 32;
   // Where the traces of a writer that asked for this server go: HOST:PORT, or "offline". Called on the sender's thread.
@@ -63,7 +65,7 @@ class TraceSender {
 
   [[nodiscard]] absl::Status Leave(const TraceJob& job) { return outbox_.Leave(job); }
   // A file is begun that is finished by another agent, should this one be killed. The loop calls what it gives once it has its
-  // name; this outlives that.
+  // name; this outlives that. Nothing: no note could be left.
   std::function<void()> NoteRecording(const TraceJob& job);
   // The thread makes its bytes and writes them beside the notes, then leaves one: before the next part of what it is sending, and
   // it is sent before what is not begun yet. Of an agent that is killed before, it is lost; where that cannot be done, trace.fail
@@ -84,7 +86,8 @@ class TraceSender {
     TraceJob job;
     std::optional<traces::PreparedTrace> prepared = {};
     Backoff backoff;
-    SteadyTime first_tried = {};
+    // Since an answer that may be the last word, where nothing else was answered since.
+    std::optional<SteadyTime> doubted_since = {};
     SteadyTime due = {};
     bool is_told = false;
     std::string prepared_of = {};  // the file as it was then
@@ -99,9 +102,6 @@ class TraceSender {
   void WriteKept() ABSL_LOCKS_EXCLUDED(mu_);
   // What an agent that was killed wrote and left no note of.
   void SweepFiles();
-  // Likewise, what it recorded: it gets its name, and goes the way of what is whole.
-  void FinishRecordings();
-  void FinishRecording(const std::string& note, const TraceJob& job);
   // All notes once; whether some wait for another try.
   bool SendAll();
   // Captures first: somebody waits for them.
@@ -111,8 +111,8 @@ class TraceSender {
   Outcome Send(const std::string& name, Sending& sending);
   // Once for each state of its file.
   [[nodiscard]] absl::Status Prepare(Sending& sending) const;
-  // Those that wait hold no more than they may, this one last.
-  void BoundPrepared(Sending& sending);
+  // Those that wait hold no more than they may, or one.
+  void BoundPrepared();
   absl::StatusOr<v1::UploadTraceResponse> Upload(const std::string& server, Sending& sending);
   Outcome Judge(const absl::Status& failed, Sending& sending);
 
@@ -122,7 +122,7 @@ class TraceSender {
   TraceOutbox outbox_;                       // the loop's
   const TraceOutbox sent_outbox_;            // the thread's
   std::map<std::string, Sending> sendings_;  // the thread's, by note
-  std::set<std::string> left_recordings_;    // the thread's: notes that are the next agent's
+  RecordingNotes recordings_;                // the thread's
   SteadyTime sweep_due_;                     // the thread's
   bool has_captures_ = false;  // the thread's: one was written since all notes were listed
   std::atomic<std::uint64_t> progress_{0};

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/agent/rank_trace.h"
+#include "tests/unit/agent/no_room.h"
 
 namespace stepwell::agent {
 namespace {
@@ -128,6 +129,34 @@ TEST_F(LeftRecordingTest, OneThatHasItsNameAlreadyLosesTheOther) {
   EXPECT_THAT(Names(), ElementsAre("ep2-ba13-rank3.pftrace"));
 }
 
+// Whoever is killed before that leaves both names, and then it is one note all the same.
+TEST_F(LeftRecordingTest, ItIsNotedBeforeItLosesItsOldName) {
+  Record().reset();
+  {
+    const NoRoom none;
+    EXPECT_TRUE(absl::IsFailedPrecondition(Finish().status())) << Finish().status();
+  }
+  EXPECT_THAT(Names(), ElementsAre("ep2-ba13-rank3.pftrace", "recording-rank3-0.pftrace"));
+  EXPECT_TRUE(fs::is_empty(folder_ / "spool/traces")) << "nor a draft of a note";
+  EXPECT_TRUE(Finish().ok());
+  EXPECT_THAT(Names(), ElementsAre("ep2-ba13-rank3.pftrace"));
+  fs::create_hard_link(folder_ / "traces/ep2-ba13-rank3.pftrace", note_.path);
+  EXPECT_TRUE(Finish().ok());
+  EXPECT_THAT(Names(), ElementsAre("ep2-ba13-rank3.pftrace"));
+  ASSERT_THAT(outbox_->Names(), ::testing::SizeIs(1));
+  const auto left = outbox_->Read(outbox_->Names().front());
+  ASSERT_TRUE(left.ok()) << left.status();
+  EXPECT_EQ(left->path, folder_ / "traces/ep2-ba13-rank3.pftrace");
+}
+
+TEST_F(LeftRecordingTest, ADirectoryThatIsNotThereIsNotAFileThatIsGone) {
+  Record().reset();
+  fs::rename(folder_ / "traces", folder_ / "away");
+  EXPECT_TRUE(absl::IsAborted(Finish().status())) << Finish().status();
+  fs::rename(folder_ / "away", folder_ / "traces");
+  EXPECT_TRUE(Finish().ok());
+}
+
 TEST_F(LeftRecordingTest, ItIsOneOfThoseThatAreKept) {
   writer_.tracing.kept_max = 2;
   Record(3).reset();
@@ -149,9 +178,13 @@ TEST_F(LeftRecordingTest, ItIsOneOfThoseThatAreKept) {
   EXPECT_THAT(Names(), ElementsAre("ep1-ba10-rank3.pftrace", "ep2-ba13-rank3.pftrace"));
 }
 
-TEST_F(LeftRecordingTest, OneInWhichNothingIsGoes) {
+// One that somebody made and did not lock yet has nothing in it, either.
+TEST_F(LeftRecordingTest, OneInWhichNothingIsGoesOnceThatIsOld) {
   Record().reset();
   fs::resize_file(note_.path, 0);
+  EXPECT_TRUE(absl::IsUnavailable(Finish().status())) << Finish().status();
+  EXPECT_THAT(Names(), ElementsAre("recording-rank3-0.pftrace"));
+  fs::last_write_time(note_.path, fs::file_time_type::clock::now() - std::chrono::minutes(2));
   EXPECT_TRUE(absl::IsNotFound(Finish().status())) << Finish().status();
   EXPECT_THAT(Names(), ElementsAre());
 }

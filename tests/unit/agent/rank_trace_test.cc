@@ -42,7 +42,16 @@ class RankTraceTest : public ::testing::Test {
     identity.tracing = {
         .directory = directory_, .kept_max = kept_max, .uploads = true, .cycle_steps = cycle_steps};
     return RankTrace(identity, {.machine = "node-a"},
-                     {.leave = [this](const TraceJob& job) { left_.push_back(job); }},
+                     {.begin = [this](const TraceJob&) -> RankTrace::Forget {
+                        if (!is_noted_) return {};
+                        return [this] { ++forgotten_; };
+                      },
+                      .leave =
+                          [this](const TraceJob& job) {
+                            left_.push_back(job);
+                            names_as_left_ = Names();
+                            return may_leave_;
+                          }},
                      file_bytes_max);
   }
   static std::int64_t Begin(std::int32_t batch) { return kBase + 100 * batch; }
@@ -89,7 +98,34 @@ class RankTraceTest : public ::testing::Test {
   std::string folder_;
   std::string directory_;  // in which it records
   std::vector<TraceJob> left_;
+  std::vector<std::string> names_as_left_;
+  absl::Status may_leave_;
+  bool is_noted_ = true;
+  int forgotten_ = 0;
 };
+
+// An agent that is killed at any moment leaves word of it: the next one finds its old name, or a note of the new one.
+TEST_F(RankTraceTest, AFileIsNotedBeforeItLosesItsOldName) {
+  for (const bool is_noted : {true, false}) {
+    is_noted_ = is_noted;
+    for (const bool is_left : {true, false}) {
+      may_leave_ = is_left ? absl::OkStatus() : absl::ResourceExhaustedError("the disk is full");
+      forgotten_ = 0;
+      {
+        RankTrace trace = Make(0);
+        Step(trace, 0);
+        trace.Finish();
+      }
+      EXPECT_THAT(names_as_left_,
+                  ElementsAre("ep0-ba1-rank3.pftrace", "recording-rank3-0.pftrace"));
+      // Where nobody would look for it the old one goes.
+      const bool stays = is_noted && !is_left;
+      EXPECT_EQ(Names().size(), stays ? 2U : 1U);
+      EXPECT_EQ(forgotten_, is_noted && is_left ? 1 : 0);
+      for (const std::string& name : Names()) std::filesystem::remove(folder_ + "/" + name);
+    }
+  }
+}
 
 TEST_F(RankTraceTest, ARunIsOneFile) {
   RankTrace trace = Make(0);

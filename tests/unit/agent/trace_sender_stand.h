@@ -89,11 +89,14 @@ class TraceSenderStand : public ::testing::Test {
                                     bool sends_named_files = true) {
     return std::make_unique<TraceSender>(
         directory_.get(),
-        TraceSender::Options{.machine = "node-a",
-                             .retry = {absl::Milliseconds(1), absl::Milliseconds(5)},
-                             .unknown_max = unknown_max,
-                             .sends_named_files = sends_named_files,
-                             .packed_of_max = packed_of_max_},
+        TraceSender::Options{
+            .machine = "node-a",
+            .retry = {absl::Milliseconds(1), absl::Milliseconds(5)},
+            .unknown_max = unknown_max,
+            .sends_named_files = sends_named_files,
+            .packed_of_max = packed_of_max_,
+            .prepared_bytes_max = prepared_bytes_max_,
+            .recordings = {.look = absl::Milliseconds(2), .rest = absl::Milliseconds(2)}},
         [](const std::string& server) { return server.empty() ? "default:1" : server; },
         std::make_unique<FakeTraceCalls>(master_));
   }
@@ -108,6 +111,14 @@ class TraceSenderStand : public ::testing::Test {
     std::ofstream(job.path, std::ios::binary) << text;
     return job;
   }
+  static bool Becomes(const std::function<bool()>& is_so) {
+    const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(30);
+    while (!is_so()) {
+      if (deadline.HasPassed()) return false;
+      absl::SleepFor(absl::Milliseconds(2));
+    }
+    return true;
+  }
   static bool BecomesDone(TraceSender& sender) {
     const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(30);
     do {
@@ -120,6 +131,7 @@ class TraceSenderStand : public ::testing::Test {
   std::vector<std::string> Notes() const { return TraceOutbox(directory_.get()).Names(); }
 
   std::int64_t packed_of_max_ = 1 << 20;
+  std::int64_t prepared_bytes_max_ = 1 << 20;
   std::string path_;
   FileDescriptor directory_;
   FakeTraceMaster master_;

@@ -122,6 +122,66 @@ TEST_F(TraceSenderTest, WhatNobodyWillTakeIsGivenUpAndTheNextOneSent) {
   EXPECT_THAT(Notes(), IsEmpty());
 }
 
+// Doubt begins with the first answer that may be the last word, and ends with one that says nothing of the trace.
+TEST_F(TraceSenderTest, AMasterThatWasAwayForLongerThanDoubtsLastIsAskedAgain) {
+  constexpr absl::Duration kDoubtsMax = absl::Milliseconds(100);
+  const absl::Status doubts[] = {absl::FailedPreconditionError("no writer of it yet"),
+                                 absl::NotFoundError("no trial of that name yet"),
+                                 absl::DataLossError("it changed")};
+  for (const absl::Status& doubt : doubts) {
+    SCOPED_TRACE(doubt.ToString());
+    SteadyTime away_until = SteadyTime::Now() + 2 * kDoubtsMax;
+    int doubted = 0;
+    {
+      const absl::MutexLock lock(&master_.mu);
+      master_.kept.clear();
+    }
+    // Away, in doubt, away again, in doubt again; then it takes it.
+    master_.on_call = [&] {
+      master_.mu.AssertHeld();
+      if (!away_until.HasPassed()) {
+        master_.answers = {absl::UnavailableError("no master")};
+      } else if (doubted < 2) {
+        master_.answers = {doubt};
+        if (++doubted == 1) away_until = SteadyTime::Now() + 2 * kDoubtsMax;
+      }
+    };
+    const auto sender = Make(kDoubtsMax);
+    ASSERT_TRUE(sender->Leave(Job("rank3.pftrace", "bytes")).ok());
+    ASSERT_TRUE(BecomesDone(*sender));
+    sender->Stop();
+    const absl::MutexLock lock(&master_.mu);
+    EXPECT_EQ(master_.kept["rank3.pftrace"], "bytes");
+    EXPECT_EQ(doubted, 2);
+  }
+}
+
+// Alone it is more than those that wait may hold. What is in the file says whether it was packed anew.
+TEST_F(TraceSenderTest, WhatIsLargeIsPackedOnceForAllItsTries) {
+  prepared_bytes_max_ = 1;
+  const std::string json = R"({"traceEvents":[{"ph":"X","ts":1,"dur":1,"name":"a"}]})";
+  const std::string other = R"({"traceEvents":[{"ph":"X","ts":1,"dur":1,"name":"b"}]})";
+  const auto sender = Make();
+  ASSERT_TRUE(sender->Leave(Job("known.json", json)).ok());
+  ASSERT_TRUE(BecomesDone(*sender));
+  const TraceJob job = Job("away.json", json);
+  {
+    const absl::MutexLock lock(&master_.mu);
+    ASSERT_THAT(master_.kept, SizeIs(1));
+    master_.answers.assign(3, absl::UnavailableError("no master"));
+    master_.on_call = [&] {
+      const auto changed = std::filesystem::last_write_time(job.path);
+      std::ofstream(job.path, std::ios::binary) << other;
+      std::filesystem::last_write_time(job.path, changed);
+    };
+  }
+  ASSERT_TRUE(sender->Leave(job).ok());
+  ASSERT_TRUE(BecomesDone(*sender));
+  const absl::MutexLock lock(&master_.mu);
+  ASSERT_THAT(master_.kept, SizeIs(2));
+  EXPECT_EQ(master_.kept.begin()->second, master_.kept.rbegin()->second);
+}
+
 TEST_F(TraceSenderTest, WhatChangesWhileItIsSentIsDigestedAnew) {
   const TraceJob job = Job("rank3.pftrace", "bytes");
   {

@@ -1,0 +1,86 @@
+#include "client/agent/recording_notes.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "client/agent/left_recording.h"
+
+namespace stepwell::agent {
+namespace {
+
+void TellUnfinished(const std::string& note, const std::string& path, const absl::Status& why) {
+  log::Warning("trace_not_finished",
+               {{"path", path}, {"note", note}, {"why", std::string(why.message())}});
+}
+
+}  // namespace
+
+bool RecordingNotes::FinishNext(const std::function<bool()>& may_go_on) {
+  const std::vector<std::string> names = outbox_.Recordings();
+  std::erase_if(notes_, [&](const auto& entry) {
+    return std::find(names.begin(), names.end(), entry.first) == names.end();
+  });
+  for (const std::string& name : names) {
+    Note& note = notes_[name];
+    if (!note.due.HasPassed()) continue;
+    Finish(name, note, may_go_on);
+    return true;
+  }
+  return false;
+}
+
+SteadyTime RecordingNotes::due() const {
+  SteadyTime due = SteadyTime::InfiniteFuture();
+  for (const auto& [name, note] : notes_) due = std::min(due, note.due);
+  return due;
+}
+
+void RecordingNotes::Finish(const std::string& name, Note& note,
+                            const std::function<bool()>& may_go_on) {
+  const absl::StatusOr<TraceJob> job = outbox_.Read(name);
+  if (absl::IsInvalidArgument(job.status())) {
+    log::Warning("trace_note_unusable",
+                 {{"note", name}, {"why", std::string(job.status().message())}});
+    return outbox_.Remove(name);
+  }
+  // It is gone, or cannot be read for now.
+  if (!job.ok()) return Rest(note, options_.look);
+  if (!options_.sends_named_files) {
+    Rest(note, absl::InfiniteDuration());
+    return log::Warning("trace_left", {{"path", job->path}, {"why", kOutsideOfSpool}});
+  }
+  const absl::StatusOr<TraceJob> finished = FinishLeftRecording(*job, outbox_, may_go_on);
+  if (!finished.ok()) return Judge(name, *job, finished.status(), note);
+  log::Info("trace_finished", {{"was", job->path},
+                               {"path", finished->path},
+                               {"why", "an agent that ended or was killed left it"}});
+  outbox_.Remove(name);
+}
+
+void RecordingNotes::Judge(const std::string& name, const TraceJob& job, const absl::Status& failed,
+                           Note& note) {
+  const bool is_absent = absl::IsAborted(failed);
+  if (!is_absent) note.absent_since = SteadyTime::InfiniteFuture();
+  // An agent writes it, this one as a rule; or this one ends.
+  if (absl::IsUnavailable(failed) || absl::IsCancelled(failed)) return Rest(note, options_.look);
+  if (is_absent) {
+    note.absent_since = std::min(note.absent_since, SteadyTime::Now());
+    if (SteadyTime::Now() - note.absent_since < options_.absent_max) {
+      return Rest(note, options_.look);
+    }
+  }
+  const bool is_over = is_absent || absl::IsNotFound(failed) || absl::IsInvalidArgument(failed);
+  // Of one that was finished meanwhile the note is gone, too.
+  if (is_over && !IsThere(name)) return Rest(note, options_.look);
+  if (!std::exchange(note.is_told, true)) TellUnfinished(name, job.path, failed);
+  if (is_over) return outbox_.Remove(name);
+  Rest(note, options_.rest);
+}
+
+bool RecordingNotes::IsThere(const std::string& name) const {
+  return !absl::IsNotFound(outbox_.Read(name).status());
+}
+
+}  // namespace stepwell::agent

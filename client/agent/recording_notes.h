@@ -1,0 +1,60 @@
+// RecordingNotes: the notes of traces that are being recorded, for the thread of TraceSender: what nobody writes any more gets its
+// name, and a note with which it is uploaded. One that is still written, or whose directory is not there, is looked at again
+// each minute; one that cannot be finished, as on a full disk, each ten, and told once. Confined to that thread; blocks as the disk does.
+//
+//   while (notes.FinishNext([&] { return !is_stopping; })) ...   // one at a time: others have their turn between
+//   wait(notes.due().Left())
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "base/steady_time.h"
+#include "client/agent/trace_job.h"
+#include "client/agent/trace_outbox.h"
+
+namespace stepwell::agent {
+
+inline constexpr char kOutsideOfSpool[] =
+    "it lies outside of the spool directory; --named-files sends what the notes there name, which "
+    "are to be your own";
+
+class RecordingNotes {
+ public:
+  struct Options {
+    bool sends_named_files = true;  // as TraceSender::Options
+    absl::Duration look = absl::Minutes(1);
+    absl::Duration rest = absl::Minutes(10);
+    // So long a directory may be away.
+    absl::Duration absent_max = absl::Minutes(10);
+  };
+
+  // `outbox` outlives it.
+  RecordingNotes(const TraceOutbox& outbox, Options options) : outbox_(outbox), options_(options) {}
+
+  // False: none was due. Asked between parts, `may_go_on` says whether the agent stays.
+  bool FinishNext(const std::function<bool()>& may_go_on);
+  // When one is to be looked at again.
+  SteadyTime due() const;
+
+ private:
+  struct Note {
+    SteadyTime due = {};
+    SteadyTime absent_since = SteadyTime::InfiniteFuture();
+    bool is_told = false;
+  };
+
+  void Finish(const std::string& name, Note& note, const std::function<bool()>& may_go_on);
+  void Judge(const std::string& name, const TraceJob& job, const absl::Status& failed, Note& note);
+  static void Rest(Note& note, absl::Duration rest) { note.due = SteadyTime::Now() + rest; }
+  bool IsThere(const std::string& name) const;
+
+  const TraceOutbox& outbox_;
+  const Options options_;
+  std::map<std::string, Note> notes_;
+};
+
+}  // namespace stepwell::agent
