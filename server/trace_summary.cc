@@ -35,7 +35,7 @@ absl::StatusOr<pb::SummarizeTraceResponse> SummarizeStored(
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<TraceRecord> chosen,
                             ChooseTraces(store, trial, projects, {trace_no}));
   const TraceRecord& trace = chosen.front();
-  StepBreakdown breakdown(kSummaryEventsMax);
+  StepBreakdown breakdown({.events_max = kSummaryEventsMax});
   TraceEventParser parser;
   std::int64_t bad_count = 0;
   STEPWELL_ASSIGN_OR_RETURN(const TraceForm form,

@@ -12,7 +12,8 @@
 
 namespace stepwell {
 
-// Events of one summary: at 40 bytes each 160 MB. A cap lets through traces with more; those are said.
+// Events of one summary: at 40 bytes each 160 MB while they are read; as they are counted some four times that where all are a
+// device's, each launched on its own (by the sizes of what is held). A cap lets through traces with more; those are said.
 inline constexpr std::size_t kSummaryEventsMax = 4'000'000;
 
 // kNotFound; kFailedPrecondition: not whole; kInvalidArgument: no trace in Chrome's JSON.

@@ -36,11 +36,26 @@ std::int32_t CollectiveCalls::NameNo(std::string name, std::string_view group_js
 }
 
 void CollectiveCalls::Add(std::int32_t name_no, Interval at, std::optional<std::int64_t> host_ns) {
-  if (calls_.size() >= kCallsMax) {
+  if (calls_.size() >= kCallsMax || range_count_ >= kRangesMax) {
     ++left_out_count_;
     return;
   }
+  ++range_count_;
   calls_.push_back({.name_no = name_no, .host_ns = host_ns, .ranges = {at}});
+}
+
+void CollectiveCalls::AddRange(std::int64_t& call_no, Interval at) {
+  std::vector<Interval>& ranges = calls_[static_cast<std::size_t>(call_no)].ranges;
+  if (range_count_ < kRangesMax) {
+    ++range_count_;
+    ranges.push_back(at);
+    return;
+  }
+  // Half of it would be matched with all of another rank's.
+  range_count_ -= ranges.size();
+  std::vector<Interval>().swap(ranges);
+  call_no = -1;
+  ++left_out_count_;
 }
 
 void CollectiveCalls::TakeOperator(const TraceEvent& event, Interval at, std::int64_t external_id) {
@@ -65,7 +80,7 @@ void CollectiveCalls::TakeKernel(std::int64_t external_id, std::int32_t name_no,
                                  std::optional<std::int64_t> host_ns) {
   const auto found = by_id_.find(external_id);
   if (external_id != 0 && found != by_id_.end()) {
-    if (found->second >= 0) calls_[static_cast<std::size_t>(found->second)].ranges.push_back(at);
+    if (found->second >= 0) AddRange(found->second, at);
   } else if (name_no != kNoName) {
     Add(name_no, at, host_ns);
   }
@@ -81,6 +96,7 @@ std::vector<CollectiveCall> CollectiveCalls::Finish() {
     const auto end = calls_.begin() + static_cast<std::ptrdiff_t>(operator_count_);
     calls_.erase(std::remove_if(calls_.begin(), end, is_launch), end);
   }
+  std::erase_if(calls_, [](const CollectiveCall& call) { return call.ranges.empty(); });
   const auto is_before = [](const Interval& a, const Interval& b) {
     return a.begin != b.begin ? a.begin < b.begin : a.end > b.end;
   };

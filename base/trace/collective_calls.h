@@ -9,7 +9,7 @@
 //   calls.TakeKernel(id, name_no, at, launch_ns);              // once all operators are known
 //   std::vector<CollectiveCall> all = calls.Finish();
 //
-// Confined to one thread. Memory: kCallsMax calls, and 16 bytes for each kernel.
+// Confined to one thread. Memory: kCallsMax calls with kRangesMax ranges; a call whose ranges find no room is left out whole.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +42,8 @@ struct CollectiveCall {
 class CollectiveCalls {
  public:
   static constexpr std::size_t kCallsMax = 1'000'000;
+  // Of all of them: one operator may have any number of kernels.
+  static constexpr std::size_t kRangesMax = 4'000'000;
   // Those beyond share one.
   static constexpr std::size_t kNamesMax = 10'000;
   static constexpr std::int32_t kNoName = -1;
@@ -50,7 +52,6 @@ class CollectiveCalls {
   // kNoName: it is no collective by its own name.
   std::int32_t NameOfKernel(const TraceEvent& event);
 
-  bool HasOperator(std::int64_t external_id) const { return by_id_.contains(external_id); }
   // Its launch began at `host_ns`, where that is known.
   void TakeKernel(std::int64_t external_id, std::int32_t name_no, Interval at,
                   std::optional<std::int64_t> host_ns);
@@ -63,6 +64,7 @@ class CollectiveCalls {
  private:
   std::int32_t NameNo(std::string name, std::string_view group_json);
   void Add(std::int32_t name_no, Interval at, std::optional<std::int64_t> host_ns);
+  void AddRange(std::int64_t& call_no, Interval at);
 
   std::vector<CollectiveName> names_;
   absl::flat_hash_map<std::string, std::int32_t> name_nos_;
@@ -71,6 +73,7 @@ class CollectiveCalls {
   std::size_t operator_count_ = 0;
   absl::flat_hash_map<std::int64_t, std::int64_t>
       by_id_;  // of operators; -1: no collective, or beyond the bound
+  std::size_t range_count_ = 0;
   std::int64_t left_out_count_ = 0;
 };
 

@@ -45,7 +45,12 @@ std::string MergeRows::ProcessName(std::size_t input, std::string_view pid) cons
   const PlacedInput& placed = plan_.inputs[input];
   const auto named = placed.process_names.find(KeyOfText(pid));
   std::string name = absl::StrCat("rank ", placed.rank);
-  if (named != placed.process_names.end() && !named->second.empty()) {
+  const bool is_named = named != placed.process_names.end() && !named->second.empty();
+  // A merge named it already.
+  if (is_named && (named->second == name || named->second.starts_with(name + " · "))) {
+    return named->second;
+  }
+  if (is_named) {
     absl::StrAppend(&name, " · ", named->second);
   } else if (placed.is_native) {
     absl::StrAppend(&name, " · process ", CutText(TextOfJson(pid).value_or(std::string(pid))));

@@ -177,19 +177,16 @@ absl::Status PerfettoMerger::TakeEvent(std::string_view json) {
 
 absl::Status PerfettoMerger::BeginCounter(const MergedCounter& counter) {
   Impl& impl = *impl_;
-  auto [process, is_new] = impl.counted.try_emplace(counter.process);
-  if (is_new) {
-    process->second = {.pid = impl.rows.AddProcess().number, .track = ++impl.track_count};
-    if (process->second.pid != MergeRows::kNoRow) {
-      impl.writer.DescribeProcess(process->second.track,
-                                  {.pid = process->second.pid,
-                                   .name = counter.process,
-                                   .sort_index = MergeRows::kCounterSortIndex});
-    }
+  auto [found, is_new] = impl.counted.try_emplace(counter.process);
+  Impl::Process& process = found->second;
+  if (is_new) process = {.pid = impl.rows.AddProcess().number, .track = ++impl.track_count};
+  const bool has_room = process.pid != MergeRows::kNoRow;
+  if (is_new && has_room) {
+    impl.writer.DescribeProcess(
+        process.track,
+        {.pid = process.pid, .name = counter.process, .sort_index = MergeRows::kCounterSortIndex});
   }
-  impl.counter = process->second.pid == MergeRows::kNoRow
-                     ? 0
-                     : impl.CounterOf(process->second, counter.name, counter.unit);
+  impl.counter = has_room ? impl.CounterOf(process, counter.name, counter.unit) : 0;
   return impl.writer.HandOver(PerfettoWriter::kBlockBytes);
 }
 
@@ -455,7 +452,9 @@ bool PerfettoMerger::Impl::TakeValues(const TraceEvent& event, std::int64_t time
   ForEachJsonMember(event.args, [&](std::string_view key, std::string_view value) {
     double number = 0;
     if (!ToDouble(TextOf(value, scratch), number) || !std::isfinite(number)) return;
-    const Track track = CounterOf(*process, absl::StrCat(name, " ", CutText(key)), "");
+    // A counter of Perfetto's form has one value, which is read under that name.
+    const std::string full = key == "value" ? name : absl::StrCat(name, " ", CutText(key));
+    const Track track = CounterOf(*process, full, "");
     if (track == 0) return;
     writer.AddCount(track, time_ns, number);
     is_any = true;

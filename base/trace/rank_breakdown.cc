@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,11 +14,13 @@ std::int64_t Length(std::vector<Interval> intervals) {
   return IntervalSet::Of(std::move(intervals)).length();
 }
 
-RankTimes TimesOf(const StepTimes& step, bool has_kernels) {
+RankTimes TimesOf(const StepTimes& step, const StepReport& report) {
+  const bool has_kernels = report.has_kernels;
   const std::int64_t computing = has_kernels ? step.computing_ns : step.operating_ns;
   RankTimes times;
   times.overlap_ns = has_kernels ? step.overlap_ns : step.operating_overlap_ns;
   times.length_ns = step.length_ns();
+  if (report.has_device) times.idle_ns = times.length_ns - step.device_busy_ns;
   times.computation_ns = computing - times.overlap_ns;
   times.communication_ns = step.communicating_ns - times.overlap_ns;
   times.other_ns =
@@ -31,6 +34,11 @@ void AddTo(RankTimes& sum, const RankTimes& times) {
   sum.communication_ns += times.communication_ns;
   sum.other_ns += times.other_ns;
   sum.length_ns += times.length_ns;
+  if (sum.idle_ns && times.idle_ns) {
+    *sum.idle_ns += *times.idle_ns;
+  } else {
+    sum.idle_ns.reset();
+  }
   sum.transfer_ns += times.transfer_ns;
   sum.wait_ns += times.wait_ns;
 }
@@ -46,78 +54,121 @@ void RankBreakdown::Add(std::size_t rank_no, StepReport report) {
   std::vector<RankStep>& steps = rows_[rank_no].steps;
   const std::size_t first = steps.size();
   for (CollectiveCall& call : report.collectives) {
-    if (++call_count_ > kCallsMax) {
+    if (call_count_ >= kCallsMax || call.ranges.size() > kRangesMax - range_count_) {
       ++unmatched_count_;
       continue;
     }
+    ++call_count_;
+    range_count_ += call.ranges.size();
+    std::vector<Range> ranges;
+    ranges.reserve(call.ranges.size());
+    for (const Interval& at : call.ranges) ranges.push_back({at});
     const CollectiveName& name = report.collective_names[static_cast<std::size_t>(call.name_no)];
     const auto step_no = static_cast<std::size_t>(call.step_no);
     const std::string& step = report.steps[step_no].name;
     calls_[{step.empty() ? nameless : step, name.name, name.group}].push_back(
-        {rank_no, first + step_no, std::move(call.ranges)});
+        {rank_no, first + step_no, std::move(ranges)});
   }
+  rows_[rank_no].device_busy_ns += report.device_busy_ns;
+  rows_[rank_no].device_span_ns += report.device_span_ns;
   for (StepTimes& step : report.steps) {
-    const RankTimes times = TimesOf(step, report.has_kernels);
+    const RankTimes times = TimesOf(step, report);
     steps.push_back({std::move(step.name), times});
   }
 }
 
-void RankBreakdown::Match(const std::string& name, const std::vector<Call>& calls) {
-  Calls by_rank(rows_.size());
-  for (const Call& call : calls) by_rank[call.rank_no].push_back(&call);
-  std::erase_if(by_rank, [](const std::vector<const Call*>& each) { return each.empty(); });
-  const std::size_t count = by_rank.front().size();
-  const bool is_same = std::all_of(by_rank.begin(), by_rank.end(),
-                                   [&](const auto& each) { return each.size() == count; });
-  if (by_rank.size() < 2 || !is_same) {
+void RankBreakdown::Match(std::vector<Call>& calls) {
+  const auto is_before = [](const Call& a, const Call& b) { return a.rank_no < b.rank_no; };
+  std::stable_sort(calls.begin(), calls.end(), is_before);
+  const std::size_t count = static_cast<std::size_t>(
+      std::upper_bound(calls.begin(), calls.end(), calls.front(), is_before) - calls.begin());
+  bool is_same = count < calls.size() && calls.size() % count == 0;
+  for (std::size_t first = 0; is_same && first < calls.size(); first += count) {
+    is_same = calls[first].rank_no == calls[first + count - 1].rank_no &&
+              (first == 0 || calls[first].rank_no != calls[first - 1].rank_no);
+  }
+  if (!is_same) {
     unmatched_count_ += std::ssize(calls);
     return;
   }
   for (std::size_t i = 0; i < count; ++i) {
-    if (!MatchOne(name, by_rank, i)) unmatched_count_ += std::ssize(by_rank);
+    if (!MatchOne(calls, i, count)) {
+      unmatched_count_ += static_cast<std::int64_t>(calls.size() / count);
+    }
   }
 }
 
 // Range by range: a collective may be an operator and several kernels.
-bool RankBreakdown::MatchOne(const std::string& name, const Calls& by_rank, std::size_t index) {
-  const std::size_t range_count = by_rank.front()[index]->ranges.size();
-  for (const std::vector<const Call*>& each : by_rank) {
-    if (each[index]->ranges.size() != range_count) return false;
+bool RankBreakdown::MatchOne(std::vector<Call>& calls, std::size_t index, std::size_t count) {
+  const std::size_t range_count = calls[index].ranges.size();
+  for (std::size_t i = index; i < calls.size(); i += count) {
+    if (calls[i].ranges.size() != range_count) return false;
   }
   for (std::size_t at = 0; at < range_count; ++at) {
     std::int64_t shortest = INT64_MAX;
-    for (const std::vector<const Call*>& each : by_rank) {
-      const Interval& range = each[index]->ranges[at];
+    for (std::size_t i = index; i < calls.size(); i += count) {
+      const Interval& range = calls[i].ranges[at].at;
       shortest = std::min(shortest, range.end - range.begin);
     }
-    for (const std::vector<const Call*>& each : by_rank) {
-      const Call& call = *each[index];
-      const StepKey step = {call.rank_no, call.step_no};
-      for (Spent* spent : {&by_step_[step], &by_name_[{step, name}]}) {
-        spent->all.push_back(call.ranges[at]);
-        spent->transfers.push_back({call.ranges[at].end - shortest, call.ranges[at].end});
-        spent->call_count += at == 0 ? 1 : 0;
-      }
+    for (std::size_t i = index; i < calls.size(); i += count) {
+      Range& range = calls[i].ranges[at];
+      range.transfer_begin = range.at.end - shortest;
+      calls[i].is_matched = true;
     }
   }
   return true;
 }
 
-RankReport RankBreakdown::Finish() {
-  for (const auto& [key, calls] : calls_) Match(key.name, calls);
-  for (auto& [key, spent] : by_step_) {
-    RankTimes& times = rows_[key.first].steps[key.second].times;
-    times.transfer_ns = Length(std::move(spent.transfers));
-    times.wait_ns = Length(std::move(spent.all)) - times.transfer_ns;
+// Those of one step of one rank, by name: all of them, and of each name.
+void RankBreakdown::CountStep(const std::vector<NamedCall>& calls) {
+  RankRow& row = rows_[calls.front().call->rank_no];
+  const auto count = [&](std::size_t first, std::size_t behind) {
+    std::vector<Interval> all, transfers;
+    for (std::size_t i = first; i < behind; ++i) {
+      for (const Range& range : calls[i].call->ranges) {
+        all.push_back(range.at);
+        transfers.push_back({range.transfer_begin, range.at.end});
+      }
+    }
+    const std::int64_t transfer_ns = Length(std::move(transfers));
+    return std::pair(transfer_ns, Length(std::move(all)) - transfer_ns);
+  };
+  RankTimes& times = row.steps[calls.front().call->step_no].times;
+  std::tie(times.transfer_ns, times.wait_ns) = count(0, calls.size());
+  for (std::size_t first = 0, behind = 0; first < calls.size(); first = behind) {
+    while (behind < calls.size() && *calls[behind].name == *calls[first].name) ++behind;
+    const auto [transfer_ns, wait_ns] = count(first, behind);
+    CollectiveTimes& of_name = row.collectives[*calls[first].name];
+    of_name.call_count += static_cast<std::int64_t>(behind - first);
+    of_name.transfer_ns += transfer_ns;
+    of_name.wait_ns += wait_ns;
   }
-  for (auto& [key, spent] : by_name_) {
-    CollectiveTimes& times = rows_[key.first.first].collectives[key.second];
-    const std::int64_t transfer_ns = Length(std::move(spent.transfers));
-    times.call_count += spent.call_count;
-    times.transfer_ns += transfer_ns;
-    times.wait_ns += Length(std::move(spent.all)) - transfer_ns;
+}
+
+RankReport RankBreakdown::Finish() {
+  std::vector<NamedCall> matched;
+  for (auto& [key, calls] : calls_) {
+    Match(calls);
+    for (const Call& call : calls) {
+      if (call.is_matched) matched.push_back({&call, &key.name});
+    }
+  }
+  std::sort(matched.begin(), matched.end(), [](const NamedCall& a, const NamedCall& b) {
+    return std::tie(a.call->rank_no, a.call->step_no, *a.name) <
+           std::tie(b.call->rank_no, b.call->step_no, *b.name);
+  });
+  std::vector<NamedCall> of_step;
+  for (std::size_t i = 0; i < matched.size(); ++i) {
+    of_step.push_back(matched[i]);
+    const bool is_last = i + 1 == matched.size() ||
+                         matched[i + 1].call->rank_no != matched[i].call->rank_no ||
+                         matched[i + 1].call->step_no != matched[i].call->step_no;
+    if (!is_last) continue;
+    CountStep(of_step);
+    of_step.clear();
   }
   for (RankRow& row : rows_) {
+    row.sum.idle_ns = 0;
     for (const RankStep& step : row.steps) AddTo(row.sum, step.times);
   }
   return {.ranks = std::move(rows_), .unmatched_count = unmatched_count_};

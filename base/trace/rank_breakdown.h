@@ -11,11 +11,12 @@
 //   breakdown.Add(0, step_breakdown.Finish());  // each trace
 //   const RankReport report = breakdown.Finish();
 //
-// Confined to one thread. Memory: that of the reports' steps, and of kCallsMax collectives.
+// Confined to one thread. Memory: that of the reports' steps, and of kCallsMax collectives with kRangesMax ranges.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,8 @@ struct RankTimes {
   std::int64_t communication_ns = 0;
   std::int64_t other_ns = 0;
   std::int64_t length_ns = 0;
+  // While no device did anything, whatever the processor did. Nothing: a trace tells of no device.
+  std::optional<std::int64_t> idle_ns = {};
   // Of collectives, also what outlasts the step.
   std::int64_t transfer_ns = 0;
   std::int64_t wait_ns = 0;
@@ -51,6 +54,9 @@ struct CollectiveTimes {
 struct RankRow {
   std::vector<RankStep> steps;
   RankTimes sum;
+  // Of its devices, from the first event of each trace to its last: busy, and the whole.
+  std::int64_t device_busy_ns = 0;
+  std::int64_t device_span_ns = 0;
   std::map<std::string, CollectiveTimes> collectives;  // by their names
 };
 
@@ -63,6 +69,7 @@ class RankBreakdown {
  public:
   // Of all ranks; those beyond are left out.
   static constexpr std::size_t kCallsMax = 4'000'000;
+  static constexpr std::size_t kRangesMax = 8'000'000;
 
   // One trace of a rank; its numbers count from 0 without a hole.
   void Add(std::size_t rank_no, StepReport report);
@@ -70,21 +77,26 @@ class RankBreakdown {
   RankReport Finish();
 
  private:
+  struct Range {
+    Interval at;
+    std::int64_t transfer_begin = 0;  // until its end; once it is matched
+  };
   struct Call {
     std::size_t rank_no = 0;
     std::size_t step_no = 0;  // of the rank
-    std::vector<Interval> ranges;
+    std::vector<Range> ranges;
+    bool is_matched = false;
   };
-  struct Spent {
-    std::vector<Interval> all;
-    std::vector<Interval> transfers;
-    std::int64_t call_count = 0;
+  struct NamedCall {
+    const Call* call = nullptr;
+    const std::string* name = nullptr;
   };
-  // Of one step and name: those of all ranks, each rank's in order of time.
-  using Calls = std::vector<std::vector<const Call*>>;
 
-  void Match(const std::string& name, const std::vector<Call>& calls);
-  bool MatchOne(const std::string& name, const Calls& by_rank, std::size_t index);
+  // Of one step, name and group: those of all ranks, each rank's in order of time.
+  void Match(std::vector<Call>& calls);
+  // The one at `index` of each rank, of which each has `count`.
+  static bool MatchOne(std::vector<Call>& calls, std::size_t index, std::size_t count);
+  void CountStep(const std::vector<NamedCall>& calls);
 
   std::vector<RankRow> rows_;
   std::vector<std::int64_t> trace_counts_;
@@ -96,11 +108,8 @@ class RankBreakdown {
     auto operator<=>(const Key&) const = default;
   };
   std::map<Key, std::vector<Call>> calls_;
-  // By rank and step: of all names, and of each.
-  using StepKey = std::pair<std::size_t, std::size_t>;
-  std::map<StepKey, Spent> by_step_;
-  std::map<std::pair<StepKey, std::string>, Spent> by_name_;
   std::size_t call_count_ = 0;
+  std::size_t range_count_ = 0;
   std::int64_t unmatched_count_ = 0;
 };
 

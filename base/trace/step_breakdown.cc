@@ -23,7 +23,7 @@ std::optional<std::int64_t> StepAt(const std::vector<Interval>& steps, std::int6
 }  // namespace
 
 bool StepBreakdown::HasRoom() {
-  if (event_count_ >= events_max_) {
+  if (event_count_ >= options_.events_max) {
     ++over_bound_;
     return false;
   }
@@ -55,7 +55,9 @@ void StepBreakdown::TakeEvent(const TraceEvent& event) {
     launches_.push_back({at->begin, at->end, CorrelationOf(event)});
   } else if (IsCommunication(event.name)) {
     Of(StepClass::kCommunication).push_back(*at);
-    collectives_.TakeOperator(event, *at, ExternalIdOf(event));
+    const std::int64_t external_id = ExternalIdOf(event);
+    if (external_id != 0) communication_ids_.push_back(external_id);
+    if (options_.tells_collectives) collectives_.TakeOperator(event, *at, external_id);
   } else if (IsLoader(event.name)) {
     Of(StepClass::kDataLoader).push_back(*at);
   } else {
@@ -67,7 +69,7 @@ void StepBreakdown::TakeDevice(const TraceEvent& event, Interval at, StepClass s
   Device device = {at, CorrelationOf(event), ExternalIdOf(event), step_class};
   if (step_class == StepClass::kKernel && IsCommunicationKernel(event.name)) {
     device.step_class = StepClass::kCommunication;
-    device.collective_no = collectives_.NameOfKernel(event);
+    if (options_.tells_collectives) device.collective_no = collectives_.NameOfKernel(event);
   }
   devices_.push_back(device);
 }
@@ -136,7 +138,8 @@ void StepBreakdown::MoveToDevice(const std::vector<DeviceSide>& sides, StepRepor
 }
 
 StepTimes StepBreakdown::Break(const Step& step,
-                               const std::array<IntervalSet, kStepClassCount>& busy) const {
+                               const std::array<IntervalSet, kStepClassCount>& busy,
+                               const IntervalSet& device) const {
   StepTimes times;
   times.name = step.name;
   times.begin_ns = step.host.begin;
@@ -161,6 +164,7 @@ StepTimes StepBreakdown::Break(const Step& step,
       busy[static_cast<std::size_t>(StepClass::kProcessor)].Within(step.host);
   times.operating_ns = operating.length();
   times.operating_overlap_ns = operating.And(communicating).length();
+  times.device_busy_ns = device.Within(step.host).length();
   return times;
 }
 
@@ -208,9 +212,12 @@ StepReport StepBreakdown::Finish() {
     Interval& before = steps_[i - 1].host;
     before.end = std::min(before.end, steps_[i].host.begin);
   }
+  std::sort(communication_ids_.begin(), communication_ids_.end());
   std::vector<Interval> all;
   for (Device& each : devices_) {
-    if (each.step_class == StepClass::kKernel && collectives_.HasOperator(each.external_id)) {
+    if (each.step_class == StepClass::kKernel &&
+        std::binary_search(communication_ids_.begin(), communication_ids_.end(),
+                           each.external_id)) {
       each.step_class = StepClass::kCommunication;
     }
     Of(each.step_class).push_back(each.at);
@@ -225,11 +232,11 @@ StepReport StepBreakdown::Finish() {
   std::vector<Interval> hosts;
   for (const Step& step : steps_) hosts.push_back(step.host);
   MoveToDevice(DeviceSides(), report);
-  TellCollectives(hosts, report);
+  if (options_.tells_collectives) TellCollectives(hosts, report);
   std::array<IntervalSet, kStepClassCount> busy;
   for (std::size_t i = 0; i < kStepClassCount; ++i) busy[i] = IntervalSet::Of(std::move(busy_[i]));
   report.has_kernels = busy[static_cast<std::size_t>(StepClass::kKernel)].length() > 0;
-  for (const Step& step : steps_) report.steps.push_back(Break(step, busy));
+  for (const Step& step : steps_) report.steps.push_back(Break(step, busy, device));
   return report;
 }
 
@@ -243,6 +250,7 @@ StepTimes SumOf(const StepReport& report) {
     sum.overlap_ns += step.overlap_ns;
     sum.operating_ns += step.operating_ns;
     sum.operating_overlap_ns += step.operating_overlap_ns;
+    sum.device_busy_ns += step.device_busy_ns;
   }
   return sum;
 }

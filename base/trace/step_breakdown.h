@@ -14,7 +14,9 @@
 //   breakdown.TakeEvent(parser.event());  // each of a trace, in any order
 //   const StepReport report = breakdown.Finish();
 //
-// Confined to one thread. Memory: 24 to 40 bytes for each event that counts, at most `events_max` of them.
+// Confined to one thread. Memory: 16 to 40 bytes for each event that counts, at most `events_max` of them, while they are read;
+// as it finishes a device's events once more as intervals, twice, and in a table by what launched them. Collectives, where
+// they are asked for, beside that.
 #pragma once
 
 #include <array>
@@ -43,6 +45,7 @@ struct StepTimes {
   // The same of the processor's operators, which compute where no kernel does.
   std::int64_t operating_ns = 0;
   std::int64_t operating_overlap_ns = 0;
+  std::int64_t device_busy_ns = 0;  // with whatever it does
 
   std::int64_t length_ns() const { return end_ns - begin_ns; }
 };
@@ -56,7 +59,7 @@ struct StepReport {
   std::int64_t device_busy_ns = 0;
   std::int64_t device_span_ns = 0;
   std::int64_t events_over_bound = 0;  // not counted anywhere
-  // Of these steps, by their begins; those of no step are left out.
+  // Where they were asked for: of these steps, by their begins; those of no step are left out.
   std::vector<CollectiveCall> collectives;
   std::vector<CollectiveName> collective_names;
   std::int64_t collectives_left_out = 0;
@@ -70,7 +73,14 @@ class StepBreakdown {
   static constexpr std::size_t kEventsMax = 20'000'000;
   static constexpr std::size_t kStepsMax = 100'000;
 
-  explicit StepBreakdown(std::size_t events_max = kEventsMax) : events_max_(events_max) {}
+  struct Options {
+    std::size_t events_max = kEventsMax;
+    // For RankBreakdown; a report of one trace needs none.
+    bool tells_collectives = false;
+  };
+
+  StepBreakdown() : StepBreakdown(Options{}) {}
+  explicit StepBreakdown(Options options) : options_(options) {}
 
   void TakeEvent(const TraceEvent& event);
   // Once.
@@ -109,14 +119,16 @@ class StepBreakdown {
   void MoveToDevice(const std::vector<DeviceSide>& sides, StepReport& report);
   // `hosts`: the steps as the processor saw them.
   void TellCollectives(const std::vector<Interval>& hosts, StepReport& report);
-  StepTimes Break(const Step& step, const std::array<IntervalSet, kStepClassCount>& busy) const;
+  StepTimes Break(const Step& step, const std::array<IntervalSet, kStepClassCount>& busy,
+                  const IntervalSet& device) const;
 
-  const std::size_t events_max_;
+  const Options options_;
   std::vector<Step> steps_;
   std::array<std::vector<Interval>, kStepClassCount> busy_;
   std::vector<Device> devices_;
   std::vector<Launch> launches_;
-  CollectiveCalls collectives_;
+  std::vector<std::int64_t> communication_ids_;          // of operators; kernels have them, too
+  CollectiveCalls collectives_;                          // where they are asked for
   absl::flat_hash_set<std::int64_t> launched_in_steps_;  // correlations
   Interval host_ = {INT64_MAX, INT64_MIN};
   std::size_t event_count_ = 0;

@@ -10,9 +10,10 @@
 
 namespace stepwell::cli {
 
-absl::StatusOr<ReadProfile> ReadProfileOf(const TraceSource& source) {
+absl::StatusOr<ReadProfile> ReadProfileOf(const TraceSource& source,
+                                          StepBreakdown::Options options) {
   ReadProfile profile;
-  StepBreakdown breakdown;
+  StepBreakdown breakdown(options);
   TraceScan scan;  // of members alone: profilers tell their rank there
   TraceEventParser parser;
   STEPWELL_ASSIGN_OR_RETURN(

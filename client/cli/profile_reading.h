@@ -19,7 +19,8 @@ struct ReadProfile {
   bool is_cut = false;
 };
 
-[[nodiscard]] absl::StatusOr<ReadProfile> ReadProfileOf(const TraceSource& source);
+[[nodiscard]] absl::StatusOr<ReadProfile> ReadProfileOf(const TraceSource& source,
+                                                        StepBreakdown::Options options);
 
 // What of it is not counted, a line each; `of` names it where there are others (" of x.json").
 void TellLeftOut(const ReadProfile& profile, const std::string& of, std::ostream& err);

@@ -218,7 +218,7 @@ int RunTraceReport(const std::vector<std::string>& args, Streams streams) {
   if (options.arguments().size() != 1) return ReportRanks(options, streams);
   const Progress progress(absl::StrCat("reading ", options.argument()));
   if (options.Has("trial")) return ReportStored(options, streams);
-  auto profile = ReadProfileOf(traces::SourceOfFile(options.argument()));
+  auto profile = ReadProfileOf(traces::SourceOfFile(options.argument()), {});
   if (!profile.ok()) {
     const absl::Status failed = traces::Named(profile.status(), options.argument());
     streams.err << "stepwell: " << failed.message() << "\n";

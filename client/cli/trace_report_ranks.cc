@@ -85,6 +85,12 @@ std::string StepText(std::int64_t ns, const RankRow& row) {
   return SecondsText(static_cast<double>(ns) * kNs / static_cast<double>(row.steps.size()));
 }
 
+std::string BusyText(const RankRow& row) {
+  if (row.device_span_ns == 0) return "";
+  return PercentTexts(
+      {static_cast<double>(row.device_busy_ns) / static_cast<double>(row.device_span_ns)})[0];
+}
+
 // Those on which most was waited, first.
 std::vector<std::string> NamesByWait(const Gathering::Whole& whole) {
   std::map<std::string, std::int64_t> waits;
@@ -130,17 +136,34 @@ std::string WaitsText(const Gathering::Whole& whole, const Paint& paint) {
 }
 
 std::string RanksText(const Gathering::Whole& whole, const Paint& paint) {
-  Table table({{"rank"},
-               {"steps", Align::kRight},
-               {"a step", Align::kRight},
-               {"computation", Align::kRight},
-               {"overlap", Align::kRight},
-               {"communication", Align::kRight},
-               {"other", Align::kRight}});
+  const bool has_device = std::any_of(whole.rows.begin(), whole.rows.end(), [](const auto& each) {
+    return each.second.device_span_ns > 0;
+  });
+  std::vector<Table::Column> columns = {{"rank"},
+                                        {"steps", Align::kRight},
+                                        {"a step", Align::kRight},
+                                        {"computation", Align::kRight},
+                                        {"overlap", Align::kRight},
+                                        {"communication", Align::kRight},
+                                        {"other", Align::kRight}};
+  if (has_device) {
+    columns.push_back({"idle", Align::kRight});
+    columns.push_back({"device busy", Align::kRight});
+  }
+  Table table(std::move(columns));
   for (const auto& [worker, row] : whole.rows) {
-    table.Add({RankText(worker), CountText(std::ssize(row.steps)), StepText(row.sum.length_ns, row),
-               StepText(row.sum.computation_ns, row), StepText(row.sum.overlap_ns, row),
-               StepText(row.sum.communication_ns, row), StepText(row.sum.other_ns, row)});
+    std::vector<std::string> cells = {RankText(worker),
+                                      CountText(std::ssize(row.steps)),
+                                      StepText(row.sum.length_ns, row),
+                                      StepText(row.sum.computation_ns, row),
+                                      StepText(row.sum.overlap_ns, row),
+                                      StepText(row.sum.communication_ns, row),
+                                      StepText(row.sum.other_ns, row)};
+    if (has_device) {
+      cells.push_back(row.sum.idle_ns ? StepText(*row.sum.idle_ns, row) : "");
+      cells.push_back(BusyText(row));
+    }
+    table.Add(std::move(cells));
   }
   return absl::StrCat(paint.Bold(Plural(std::ssize(whole.rows), "rank")), "\n\n",
                       table.Text(paint, "  "), WaitsText(whole, paint));
@@ -153,6 +176,8 @@ void AddTimes(const RankTimes& times, nlohmann::ordered_json& json) {
       {"other_seconds", times.other_ns},     {"transfer_seconds", times.transfer_ns},
       {"wait_seconds", times.wait_ns}};
   for (const auto& [name, ns] : members) json[name] = static_cast<double>(ns) * kNs;
+  json["idle_seconds"] = nullptr;
+  if (times.idle_ns) json["idle_seconds"] = static_cast<double>(*times.idle_ns) * kNs;
 }
 
 nlohmann::ordered_json JsonOf(const Worker& worker, const RankRow& row) {
@@ -160,6 +185,8 @@ nlohmann::ordered_json JsonOf(const Worker& worker, const RankRow& row) {
       {"rank", nullptr}, {"traces", worker.traces}, {"step_count", row.steps.size()}};
   if (worker.rank) json["rank"] = *worker.rank;
   AddTimes(row.sum, json);
+  json["device_busy_seconds"] = static_cast<double>(row.device_busy_ns) * kNs;
+  json["device_span_seconds"] = static_cast<double>(row.device_span_ns) * kNs;
   json["collectives"] = nlohmann::ordered_json::array();
   for (const auto& [name, times] : row.collectives) {
     json["collectives"].push_back(
@@ -232,18 +259,42 @@ std::vector<Input> FileInputs(const CommandOptions& options) {
   return inputs;
 }
 
-// Of all of a trial those that are no profile are passed over without a word.
-absl::StatusOr<Gathering::Whole> Gather(const std::vector<Input>& inputs, bool tells_no_steps,
+// What was asked for: of all of a trial some are no profile, and are passed over.
+enum class Asked { kThese, kAll };
+
+// Of a trace that fails: whether it is the trace, not who sends it.
+class Blame {
+ public:
+  TraceSource Watch(const TraceSource& source) {
+    return [&source, this](const TakeBytes& take) {
+      absl::Status taken;
+      const absl::Status sent = source([&](std::string_view bytes) { return taken = take(bytes); });
+      is_senders_ = !sent.ok() && taken.ok() && !absl::IsDataLoss(sent);
+      return sent;
+    };
+  }
+  bool is_senders() const { return is_senders_; }
+
+ private:
+  bool is_senders_ = false;
+};
+
+absl::StatusOr<Gathering::Whole> Gather(const std::vector<Input>& inputs, Asked asked,
                                         std::ostream& err) {
   Progress progress("reading traces");
   Gathering gathering;
   for (const Input& input : inputs) {
     progress.Say(absl::StrCat("reading ", Printable(input.name)));
-    absl::StatusOr<ReadProfile> profile = ReadProfileOf(input.source);
-    if (!profile.ok()) return traces::Named(profile.status(), input.name);
-    if (!profile->report.steps.empty()) {
+    Blame blame;
+    absl::StatusOr<ReadProfile> profile =
+        ReadProfileOf(blame.Watch(input.source), {.tells_collectives = true});
+    if (!profile.ok()) {
+      const absl::Status failed = traces::Named(profile.status(), input.name);
+      if (asked == Asked::kThese || blame.is_senders()) return failed;
+      err << "stepwell: " << Printable(std::string(failed.message())) << "; left out\n";
+    } else if (!profile->report.steps.empty()) {
       gathering.Add(input, *std::move(profile), err);
-    } else if (tells_no_steps) {
+    } else if (asked == Asked::kThese) {
       TellNoSteps(input.name, err);
     }
   }
@@ -254,7 +305,7 @@ absl::StatusOr<Gathering::Whole> Gather(const std::vector<Input>& inputs, bool t
 
 int ReportRanks(const CommandOptions& options, Streams streams) {
   if (!options.Has("trial")) {
-    const auto whole = Gather(FileInputs(options), true, streams.err);
+    const auto whole = Gather(FileInputs(options), Asked::kThese, streams.err);
     if (!whole.ok()) {
       streams.err << "stepwell: " << Printable(std::string(whole.status().message())) << "\n";
       return absl::IsNotFound(whole.status()) ? kExitNoInput : kExitFailed;
@@ -272,7 +323,7 @@ int ReportRanks(const CommandOptions& options, Streams streams) {
     return ReportTrialFailure(inputs.status(), *trial, master, options.server(), streams);
   }
   const bool is_all = options.arguments().empty();
-  const auto whole = Gather(*inputs, !is_all, streams.err);
+  const auto whole = Gather(*inputs, is_all ? Asked::kAll : Asked::kThese, streams.err);
   if (!whole.ok()) {
     return ReportTrialFailure(whole.status(), *trial, master, options.server(), streams);
   }

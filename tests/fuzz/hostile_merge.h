@@ -95,7 +95,7 @@ inline void CheckRanks(const StepReport& report) {
 
 inline void BreakDownHostile(const std::vector<std::string>& events) {
   for (const std::size_t events_max : {StepBreakdown::kEventsMax, std::size_t{3}}) {
-    StepBreakdown breakdown(events_max);
+    StepBreakdown breakdown({.events_max = events_max, .tells_collectives = true});
     TraceEventParser parser;
     for (const std::string& json : events) {
       if (parser.Parse(json)) breakdown.TakeEvent(parser.event());

@@ -351,6 +351,17 @@ TEST_F(EveryCommandTest, SaysWhatIsNearAndWhatIsAskedForInVain) {
   EXPECT_EQ(Ask({"trials", "--contains", "nope"}).out, "No trials match --contains nope.\n");
 }
 
+TEST_F(EveryCommandTest, AReportOfAllTracesGoesOnBehindOneThatIsNone) {
+  const Outcome all = Ask({"trace", "report", "--trial", "next-run"});
+  EXPECT_EQ(all.exit, kExitOk) << all.err;
+  EXPECT_NE(all.out.find("1 rank\n"), std::string::npos) << all.out;
+  EXPECT_NE(all.err.find("trace 2 (ep0-ba7-rank3.json): this is no Chrome trace"),
+            std::string::npos)
+      << all.err;
+  // Who names it wants it.
+  EXPECT_EQ(Ask({"trace", "report", "--trial", "next-run", "2", "3"}).exit, kExitFailed);
+}
+
 TEST_F(EveryCommandTest, TrialsAreLookedForBehindAnEmptyPage) {
   const Outcome outcome = Ask({"trials", "--contains", "my-", "--json"});
   EXPECT_EQ(outcome.exit, kExitOk);

@@ -2,6 +2,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <iterator>
+
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/sha256.h"
@@ -203,19 +205,26 @@ class Query : public v1::QueryService::Service {
   }
 };
 
-// One trace, of three bytes.
+// One trace, of three bytes; next-run has two more, one that is damaged and a profile.
 class Traces : public v1::TraceService::Service {
-  static v1::Trace TheTrace() {
+  static std::string BytesOf(std::int32_t trace_no) {
+    constexpr const char* kBytes[] = {
+        "", "[]\n", "flops",
+        R"([{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":0,"dur":200,"pid":1,"tid":1}])"};
+    return kBytes[trace_no >= 1 && trace_no <= 3 ? trace_no : 1];
+  }
+  static v1::Trace TheTrace(std::int32_t trace_no = 1) {
+    const std::string bytes = BytesOf(trace_no);
     v1::Trace trace;
-    trace.set_trace_no(1);
+    trace.set_trace_no(trace_no);
     trace.mutable_header()->set_name("ep0-ba7-rank3.json");
     trace.mutable_header()->set_format(v1::TRACE_FORMAT_CHROME_JSON);
-    trace.mutable_header()->set_byte_count(3);
+    trace.mutable_header()->set_byte_count(std::ssize(bytes));
     Sha256 sha;
-    sha.Feed("[]\n");
+    sha.Feed(bytes);
     trace.mutable_header()->set_sha256(sha.Finish());
     trace.set_state(v1::TRACE_STATE_COMPLETE);
-    trace.set_received_bytes(3);
+    trace.set_received_bytes(std::ssize(bytes));
     return trace;
   }
   grpc::Status UploadTrace(grpc::ServerContext* /*context*/,
@@ -240,14 +249,17 @@ class Traces : public v1::TraceService::Service {
   grpc::Status ListTraces(grpc::ServerContext* /*context*/, const v1::ListTracesRequest* request,
                           v1::ListTracesResponse* response) override {
     *response->add_traces() = TheTrace();
+    for (const std::int32_t more : {2, 3}) {
+      if (request->trial().external_id() == "next-run") *response->add_traces() = TheTrace(more);
+    }
     return Find(request->trial());
   }
-  grpc::Status GetTrace(grpc::ServerContext* /*context*/, const v1::GetTraceRequest* /*request*/,
+  grpc::Status GetTrace(grpc::ServerContext* /*context*/, const v1::GetTraceRequest* request,
                         grpc::ServerWriter<v1::GetTraceResponse>* writer) override {
     v1::GetTraceResponse message;
-    *message.mutable_trace() = TheTrace();
+    *message.mutable_trace() = TheTrace(request->trace_no());
     writer->Write(message);
-    message.mutable_part()->set_data("[]\n");
+    message.mutable_part()->set_data(BytesOf(request->trace_no()));
     writer->Write(message);
     return grpc::Status::OK;
   }

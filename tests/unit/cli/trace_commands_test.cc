@@ -270,6 +270,31 @@ TEST_F(TraceCommandsTest, ReportOfSeveralHasARowForEachRank) {
   EXPECT_EQ(RunWords({"trace", "report", none, none}).exit, kExitFailed);
 }
 
+TEST_F(TraceCommandsTest, ReportOfSeveralTellsHowLongDevicesWereIdle) {
+  const auto trace = [](const std::string& kernel) {
+    return absl::StrCat(
+        "[{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#4\",\"ts\":0,"
+        "\"dur\":1000},{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"ts\":0,\"dur\":"
+        "200}",
+        kernel, "]");
+  };
+  const std::string zero =
+      File("rank0.json", trace(",{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\",\"ts\":100,"
+                               "\"dur\":300},{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"gemm\","
+                               "\"ts\":600,\"dur\":100}"));
+  const std::string one = File("rank1.json", trace(""));
+  const Outcome text = RunWords({"trace", "report", zero, one});
+  EXPECT_THAT(text.out, HasSubstr("   other    idle  device busy\n"));
+  EXPECT_THAT(text.out, HasSubstr("  600 µs  600 µs       66.7 %\n"));
+  const json ranks = json::parse(RunWords({"trace", "report", zero, one, "--json"}).out)["ranks"];
+  ASSERT_EQ(ranks.size(), 2u);
+  EXPECT_DOUBLE_EQ(ranks[0].at("idle_seconds"), 600e-6);
+  EXPECT_DOUBLE_EQ(ranks[0].at("steps").at(0).at("idle_seconds"), 600e-6);
+  EXPECT_DOUBLE_EQ(ranks[0].at("device_busy_seconds"), 400e-6);
+  EXPECT_DOUBLE_EQ(ranks[0].at("device_span_seconds"), 600e-6);
+  EXPECT_EQ(ranks[1].at("idle_seconds"), nullptr);
+}
+
 // What a viewer shows times in says nothing of what they are: microseconds in each.
 TEST_F(TraceCommandsTest, ADisplayUnitChangesNoTime) {
   const auto trace = [](const char* unit) {

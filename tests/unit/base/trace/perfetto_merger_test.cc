@@ -344,7 +344,9 @@ TEST(PerfettoMerger, AMergedTraceIsATraceAgain) {
                R"("args":{"batch":7,"x":0.5,"t":"z","on":false}},)"
                R"({"ph":"X","name":"b","ts":11,"dur":9,"pid":1,"tid":2},)"
                R"({"ph":"i","name":"mark","s":"p","ts":12,"pid":1,"tid":2},)"
-               R"({"ph":"C","name":"memory","ts":13,"pid":1,"tid":2,"args":{"used":1.5}})")};
+               R"({"ph":"C","name":"memory","ts":13,"pid":1,"tid":2,"args":{"used":1.5}},)"
+               R"({"ph":"M","name":"process_name","pid":3,"args":{"name":"python"}},)"
+               R"({"ph":"X","name":"c","ts":14,"dur":1,"pid":3,"tid":3})")};
   const Merged first = Merge(ranks);
   std::string label = "ep0-ba8-rank0.pftrace";
   MergeInput input;
@@ -373,11 +375,13 @@ TEST(PerfettoMerger, AMergedTraceIsATraceAgain) {
     EXPECT_EQ(is.end_ns, was.end_ns);
     EXPECT_EQ(is.args, was.args);
     EXPECT_EQ(is.category, was.category);
-    EXPECT_EQ(second.ProcessOf(is.track), "rank 0 · rank 0");
+    EXPECT_EQ(second.ProcessOf(is.track), "rank 0");
   }
   EXPECT_NE(second.Named("a").at(0).track, second.Named("b").at(0).track);
   ASSERT_THAT(second.counts, SizeIs(1));
   EXPECT_THAT(second.counts.begin()->second, ElementsAre(std::pair(INT64_C(13'000), 1.5)));
+  EXPECT_EQ(second.tracks.at(second.counts.begin()->first).name, "memory used");
+  EXPECT_EQ(second.ProcessOf(second.Named("c").at(0).track), "rank 0 · python");
   // Cut anywhere: never a failure, and never more than was there.
   for (std::size_t size = 3; size < first.bytes.size(); ++size) {
     const std::string cut = first.bytes.substr(0, size);

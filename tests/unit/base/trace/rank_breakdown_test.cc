@@ -37,7 +37,7 @@ class Seen {
 
  private:
   TraceEventParser parser_;
-  StepBreakdown breakdown_;
+  StepBreakdown breakdown_{{.tells_collectives = true}};
 };
 
 RankReport Of(Seen& zero, Seen& one) {
@@ -220,6 +220,74 @@ TEST(RankBreakdownTest, AKernelIsOfTheStepThatLaunchedIt) {
   EXPECT_EQ(report.ranks[0].steps[0].times.wait_ns, 0);
   EXPECT_EQ(report.ranks[0].steps[1].times.wait_ns, 300'000);
   EXPECT_EQ(report.unmatched_count, 0);
+}
+
+// Two traces of one step each, read by turns: the first of one rank is the first of the other.
+TEST(RankBreakdownTest, TracesOfRanksMayComeByTurns) {
+  const auto see = [](int length_us) {
+    Seen seen;
+    seen.Step("ProfilerStep#1", 0, 100).Op("gloo:all_reduce", 0, length_us);
+    return seen.Finish();
+  };
+  RankBreakdown breakdown;
+  breakdown.Add(0, see(10));
+  breakdown.Add(1, see(30));
+  breakdown.Add(0, see(50));
+  breakdown.Add(1, see(40));
+  const RankReport report = breakdown.Finish();
+  EXPECT_THAT(Waits(report.ranks[0]), ElementsAre(10 + 40, 10));
+  EXPECT_THAT(Waits(report.ranks[1]), ElementsAre(10 + 40, 20));
+  EXPECT_EQ(report.unmatched_count, 0);
+}
+
+TEST(RankBreakdownTest, IdleIsAStepWithoutItsDevice) {
+  Seen zero, one;
+  zero.Step("ProfilerStep#1", 0, 100).Op("aten::mm", 0, 80);
+  zero.Kernel("gemm", 20, 30).Add("gpu_memcpy", "Memcpy HtoD", 40, 20);
+  one.Step("ProfilerStep#1", 0, 100).Op("aten::mm", 0, 80);
+  const RankReport report = Of(zero, one);
+  EXPECT_EQ(report.ranks[0].sum.idle_ns, 60'000);
+  EXPECT_EQ(report.ranks[0].steps[0].times.idle_ns, 60'000);
+  EXPECT_EQ(report.ranks[0].device_busy_ns, 40'000);
+  EXPECT_EQ(report.ranks[0].device_span_ns, 40'000);
+  // It has no device: nobody knows.
+  EXPECT_EQ(report.ranks[1].sum.idle_ns, std::nullopt);
+  EXPECT_EQ(report.ranks[1].device_span_ns, 0);
+}
+
+TEST(RankBreakdownTest, RangesOfAllRanksAreBound) {
+  const auto see = [](std::size_t range_count) {
+    StepReport report;
+    report.steps.push_back({.name = "ProfilerStep#1", .end_ns = 10});
+    report.collective_names.push_back({"all_reduce", ""});
+    report.collectives.push_back({.ranges = std::vector<Interval>(range_count, {0, 1})});
+    return report;
+  };
+  RankBreakdown breakdown;
+  breakdown.Add(0, see(RankBreakdown::kRangesMax - 1));
+  breakdown.Add(1, see(2));
+  breakdown.Add(2, see(1));
+  const RankReport report = breakdown.Finish();
+  // The second finds no room, the first and the third are not alike.
+  EXPECT_EQ(report.unmatched_count, 3);
+  for (const RankRow& row : report.ranks) EXPECT_TRUE(row.collectives.empty());
+}
+
+TEST(CollectiveCallsTest, AnOperatorWithMoreKernelsThanFindRoomIsLeftOutWhole) {
+  TraceEventParser parser;
+  ASSERT_TRUE(parser.Parse(R"({"ph":"X","name":"nccl:all_reduce","ts":0,"dur":1})"));
+  CollectiveCalls calls;
+  calls.TakeOperator(parser.event(), {0, 10}, 7);
+  calls.TakeOperator(parser.event(), {20, 30}, 8);
+  for (std::size_t i = 0; i <= CollectiveCalls::kRangesMax; ++i) {
+    calls.TakeKernel(7, CollectiveCalls::kNoName, {2, 3}, std::nullopt);
+  }
+  // There is room again.
+  calls.TakeKernel(8, CollectiveCalls::kNoName, {22, 23}, std::nullopt);
+  EXPECT_EQ(calls.left_out_count(), 1);
+  const std::vector<CollectiveCall> all = calls.Finish();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_THAT(all[0].ranges, ElementsAre(Interval{20, 30}, Interval{22, 23}));
 }
 
 TEST(RankBreakdownTest, ARankAloneWaitsForNobody) {

@@ -46,6 +46,29 @@ class StepBreakdownTest : public ::testing::Test {
   int step_ = 0;
 };
 
+// Whose kernels communicate is known without them.
+TEST_F(StepBreakdownTest, CollectivesAreToldWhereTheyAreAskedFor) {
+  const auto report = [](bool tells) {
+    StepBreakdown breakdown({.tells_collectives = tells});
+    TraceEventParser parser;
+    for (const char* event :
+         {R"({"ph":"X","cat":"cpu_op","name":"nccl:all_reduce","ts":0,"dur":10,"pid":1,"tid":1,)"
+          R"("args":{"External id":7}})",
+          R"({"ph":"X","cat":"kernel","name":"any","ts":5,"dur":20,"pid":0,"tid":1,)"
+          R"("args":{"External id":7}})"}) {
+      EXPECT_TRUE(parser.Parse(event));
+      breakdown.TakeEvent(parser.event());
+    }
+    return breakdown.Finish();
+  };
+  EXPECT_EQ(report(true).collectives.size(), 1U);
+  EXPECT_EQ(report(true).collective_names.size(), 1U);
+  EXPECT_TRUE(report(false).collectives.empty());
+  EXPECT_TRUE(report(false).collective_names.empty());
+  EXPECT_EQ(report(false).steps.at(0).communicating_ns, report(true).steps.at(0).communicating_ns);
+  EXPECT_EQ(report(false).steps.at(0).computing_ns, 0);
+}
+
 TEST_F(StepBreakdownTest, AllClasses) {
   Step(50, 400);
   Take("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 100, 180);
