@@ -25,14 +25,19 @@ RankTimes TimesOf(const StepTimes& step, bool has_kernels) {
   return times;
 }
 
+// Collectives are not clipped where their steps end: those of absurd traces may be longer together than any time is.
+void AddBounded(std::int64_t& sum, std::int64_t ns) {
+  if (__builtin_add_overflow(sum, ns, &sum)) sum = INT64_MAX;
+}
+
 void AddTo(RankTimes& sum, const RankTimes& times) {
   sum.computation_ns += times.computation_ns;
   sum.overlap_ns += times.overlap_ns;
   sum.communication_ns += times.communication_ns;
   sum.other_ns += times.other_ns;
   sum.length_ns += times.length_ns;
-  sum.transfer_ns += times.transfer_ns;
-  sum.wait_ns += times.wait_ns;
+  AddBounded(sum.transfer_ns, times.transfer_ns);
+  AddBounded(sum.wait_ns, times.wait_ns);
 }
 
 }  // namespace
@@ -114,8 +119,8 @@ RankReport RankBreakdown::Finish() {
     CollectiveTimes& times = rows_[key.first.first].collectives[key.second];
     const std::int64_t transfer_ns = Length(std::move(spent.transfers));
     times.call_count += spent.call_count;
-    times.transfer_ns += transfer_ns;
-    times.wait_ns += Length(std::move(spent.all)) - transfer_ns;
+    AddBounded(times.transfer_ns, transfer_ns);
+    AddBounded(times.wait_ns, Length(std::move(spent.all)) - transfer_ns);
   }
   for (RankRow& row : rows_) {
     for (const RankStep& step : row.steps) AddTo(row.sum, step.times);
