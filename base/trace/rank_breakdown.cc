@@ -28,6 +28,11 @@ RankTimes TimesOf(const StepTimes& step, const StepReport& report) {
   return times;
 }
 
+// Collectives are not clipped where their steps end: those of absurd traces may be longer together than any time is.
+void AddBounded(std::int64_t& sum, std::int64_t ns) {
+  if (__builtin_add_overflow(sum, ns, &sum)) sum = INT64_MAX;
+}
+
 void AddTo(RankTimes& sum, const RankTimes& times) {
   sum.computation_ns += times.computation_ns;
   sum.overlap_ns += times.overlap_ns;
@@ -39,8 +44,8 @@ void AddTo(RankTimes& sum, const RankTimes& times) {
   } else {
     sum.idle_ns.reset();
   }
-  sum.transfer_ns += times.transfer_ns;
-  sum.wait_ns += times.wait_ns;
+  AddBounded(sum.transfer_ns, times.transfer_ns);
+  AddBounded(sum.wait_ns, times.wait_ns);
 }
 
 }  // namespace
@@ -140,8 +145,8 @@ void RankBreakdown::CountStep(const std::vector<NamedCall>& calls) {
     const auto [transfer_ns, wait_ns] = count(first, behind);
     CollectiveTimes& of_name = row.collectives[*calls[first].name];
     of_name.call_count += static_cast<std::int64_t>(behind - first);
-    of_name.transfer_ns += transfer_ns;
-    of_name.wait_ns += wait_ns;
+    AddBounded(of_name.transfer_ns, transfer_ns);
+    AddBounded(of_name.wait_ns, wait_ns);
   }
 }
 

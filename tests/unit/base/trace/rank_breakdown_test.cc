@@ -15,7 +15,7 @@ using Figures = std::vector<std::int64_t>;
 // What a profiler saw of one rank. Times are microseconds.
 class Seen {
  public:
-  Seen& Add(const char* category, const char* name, int begin_us, int length_us,
+  Seen& Add(const char* category, const char* name, int begin_us, std::int64_t length_us,
             const std::string& args = "") {
     const std::string event = absl::StrCat("{\"ph\":\"X\",\"cat\":\"", category, "\",\"name\":\"",
                                            name, "\",\"ts\":", begin_us, ",\"dur\":", length_us,
@@ -288,6 +288,25 @@ TEST(CollectiveCallsTest, AnOperatorWithMoreKernelsThanFindRoomIsLeftOutWhole) {
   const std::vector<CollectiveCall> all = calls.Finish();
   ASSERT_EQ(all.size(), 1U);
   EXPECT_THAT(all[0].ranges, ElementsAre(Interval{20, 30}, Interval{22, 23}));
+}
+
+// 70 years each, in ten steps of two ranks.
+TEST(RankBreakdownTest, AbsurdTimesTogetherAreNoSmallOnes) {
+  const auto see = [](Seen& seen) {
+    for (int i = 0; i < 10; ++i) {
+      seen.Step(absl::StrCat("ProfilerStep#", i).c_str(), 10 * i, 10);
+      seen.Op("gloo:all_reduce", 10 * i + 1, 1, 100 + i);
+      seen.Add("kernel", "reduce", 10 * i + 1, 2'200'000'000'000'000,
+               absl::StrCat("\"External id\":", 100 + i));
+    }
+  };
+  Seen zero, one;
+  see(zero);
+  see(one);
+  const RankReport report = Of(zero, one);
+  EXPECT_EQ(report.ranks[0].sum.transfer_ns, INT64_MAX);
+  EXPECT_EQ(report.ranks[0].collectives.at("gloo:all_reduce").transfer_ns, INT64_MAX);
+  EXPECT_EQ(report.ranks[0].sum.wait_ns, 0);
 }
 
 TEST(RankBreakdownTest, ARankAloneWaitsForNobody) {
