@@ -4,18 +4,13 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/bounded_math.h"
 
 namespace stepwell {
 namespace {
 
 constexpr int kTrialsMin = 2;
 constexpr int kTrialsMax = 16;
-
-std::int64_t SaturatingAdd(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (!__builtin_add_overflow(a, b, &sum)) return sum;
-  return a < 0 ? INT64_MIN : INT64_MAX;
-}
 
 // On the axis.
 std::int64_t EndOf(const TrialReach& trial, BucketAxis axis) {
@@ -25,7 +20,7 @@ std::int64_t EndOf(const TrialReach& trial, BucketAxis axis) {
   if (__builtin_sub_overflow(trial.last_time_us, trial.first_time_us, &length_us)) {
     return INT64_MAX;
   }
-  return SaturatingAdd(length_us, 1);
+  return BoundedSum(length_us, 1);
 }
 
 absl::Status CheckPlace(const char* field, std::int64_t place, std::int64_t most) {
@@ -85,8 +80,8 @@ BucketPlan PlanComparison(const v1::CompareTrialsRequest& request,
 BucketPlan PlanOfTrial(const BucketPlan& plan, const TrialReach& trial) {
   BucketPlan of_trial = plan;
   if (plan.axis == BucketAxis::kBatch) return of_trial;
-  of_trial.start = SaturatingAdd(plan.start, trial.first_time_us);
-  of_trial.end = SaturatingAdd(plan.end, trial.first_time_us);
+  of_trial.start = BoundedSum(plan.start, trial.first_time_us);
+  of_trial.end = BoundedSum(plan.end, trial.first_time_us);
   return of_trial;
 }
 
@@ -98,8 +93,8 @@ bool IsWhole(const BucketPlan& of_trial, const TrialReach& trial) {
 TimeBounds TimesOfTrial(const v1::CompareTrialsRequest& request, const TrialReach& trial) {
   TimeBounds bounds;
   if (AxisOf(request) == BucketAxis::kBatch) return bounds;
-  if (request.start() != 0) bounds.start_us = SaturatingAdd(request.start(), trial.first_time_us);
-  if (request.end() != 0) bounds.end_us = SaturatingAdd(request.end(), trial.first_time_us);
+  if (request.start() != 0) bounds.start_us = BoundedSum(request.start(), trial.first_time_us);
+  if (request.end() != 0) bounds.end_us = BoundedSum(request.end(), trial.first_time_us);
   return bounds;
 }
 

@@ -2,35 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+
+#include "base/bounded_math.h"
 
 namespace stepwell {
 namespace {
 
-constexpr std::int64_t kLeast = std::numeric_limits<std::int64_t>::min();
-constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-
-// Shifts of hostile traces are any numbers.
-std::int64_t Plus(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (!__builtin_add_overflow(a, b, &sum)) return sum;
-  return b < 0 ? kLeast : kMost;
-}
-std::int64_t Minus(std::int64_t a, std::int64_t b) {
-  std::int64_t difference = 0;
-  if (!__builtin_sub_overflow(a, b, &difference)) return difference;
-  return b < 0 ? kMost : kLeast;
-}
-
 std::int64_t AwayFrom(Interval window, std::int64_t time_ns) {
-  if (time_ns < window.begin) return Minus(window.begin, time_ns);
-  return std::max<std::int64_t>(Minus(time_ns, window.end), 0);
+  if (time_ns < window.begin) return BoundedDifference(window.begin, time_ns);
+  return std::max<std::int64_t>(BoundedDifference(time_ns, window.end), 0);
 }
 
 // How far from none at least.
 std::int64_t LeastOf(Interval shifts) {
   if (shifts.begin <= 0 && shifts.end >= 0) return 0;
-  return shifts.begin > 0 ? shifts.begin : Minus(0, shifts.end);
+  return shifts.begin > 0 ? shifts.begin : BoundedDifference(0, shifts.end);
 }
 
 }  // namespace
@@ -47,7 +33,7 @@ MachineClocks::MachineClocks(const MergePlan& plan) {
   for (auto& [machine, placed] : machines_) MakeDisjoint(placed);
   std::sort(shifts.begin(), shifts.end(), [](Interval a, Interval b) { return a.begin < b.begin; });
   for (const Interval& shift : shifts) {
-    if (shifts_.empty() || Minus(shift.begin, shifts_.back().end) > kApartNs) {
+    if (shifts_.empty() || BoundedDifference(shift.begin, shifts_.back().end) > kApartNs) {
       shifts_.push_back(shift);
     }
     shifts_.back().end = std::max(shifts_.back().end, shift.end);
@@ -65,14 +51,15 @@ std::int64_t MachineClocks::ShiftOf(const Placed& placed, std::int64_t time_ns) 
   const std::int64_t end_ns = std::max(placed.window.begin, placed.window.end);
   const std::int64_t nearest_ns = std::clamp(time_ns, placed.window.begin, end_ns);
   const double since = static_cast<double>(nearest_ns) - static_cast<double>(placed.from_ns);
-  return Plus(placed.shift_ns, std::llround(since * placed.drift));
+  return BoundedSum(placed.shift_ns, std::llround(since * placed.drift));
 }
 
 // Files of one recording are placed along one line, each to the nanosecond.
 bool MachineClocks::AreOneLine(const Placed& a, const Placed& b) {
   if (a.drift != b.drift) return false;
   const double since = static_cast<double>(b.from_ns) - static_cast<double>(a.from_ns);
-  const std::int64_t apart = Minus(Plus(a.shift_ns, std::llround(since * a.drift)), b.shift_ns);
+  const std::int64_t apart =
+      BoundedDifference(BoundedSum(a.shift_ns, std::llround(since * a.drift)), b.shift_ns);
   return apart >= -1 && apart <= 1 && (a.drift != 0 || apart == 0);
 }
 
@@ -96,7 +83,7 @@ void MachineClocks::MakeDisjoint(std::vector<Placed>& placed) {
 }
 
 std::int64_t MachineClocks::PlaceOf(std::string_view machine, std::int64_t time_ns) const {
-  return Plus(time_ns, ShiftAt(machine, time_ns));
+  return BoundedSum(time_ns, ShiftAt(machine, time_ns));
 }
 
 std::int64_t MachineClocks::ShiftAt(std::string_view machine, std::int64_t time_ns) const {
@@ -118,7 +105,8 @@ std::vector<Interval> MachineClocks::OwnTimes(const std::vector<Interval>& windo
   own.reserve(windows.size() * shifts_.size());
   for (const Interval& window : windows) {
     for (const Interval& shift : shifts_) {
-      own.push_back({Minus(window.begin, shift.end), Minus(window.end, shift.begin)});
+      own.push_back(
+          {BoundedDifference(window.begin, shift.end), BoundedDifference(window.end, shift.begin)});
     }
   }
   return own;

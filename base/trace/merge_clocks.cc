@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/bounded_math.h"
 #include "base/status_macros.h"
 
 namespace stepwell {
@@ -191,13 +191,6 @@ std::vector<std::size_t> FindClocks(const MergePlan& plan) {
   return reference;
 }
 
-std::int64_t Sum(std::int64_t a, std::int64_t b) {
-  std::int64_t sum = 0;
-  if (!__builtin_add_overflow(a, b, &sum)) return sum;
-  return b < 0 ? std::numeric_limits<std::int64_t>::min()
-               : std::numeric_limits<std::int64_t>::max();
-}
-
 // What brings times to the reference's: so much at the begin of a window, and as much more for each nanosecond since.
 struct Shift {
   std::int64_t ns = 0;
@@ -215,7 +208,8 @@ Shift ShiftBetween(const MasterClock& clock, const MasterClock& reference, Inter
   const std::int64_t error_ns =
       all.error_ns() + about.error_ns() +
       static_cast<std::int64_t>(std::abs(static_cast<double>(ns)) * kClockDriftMax) + 1;
-  const Interval there = {Sum(window.begin, ns - error_ns), Sum(window.end, ns + error_ns)};
+  const Interval there = {BoundedSum(window.begin, ns - error_ns),
+                          BoundedSum(window.end, ns + error_ns)};
   const MasterClock::Line own = clock.Along(window);
   const MasterClock::Line other = reference.Along(there);
   const std::int64_t apart = own.ahead_ns - other.ahead_ns;
@@ -242,7 +236,7 @@ std::vector<std::vector<std::size_t>> WithoutPause(std::vector<std::size_t> of_c
   std::int64_t end_ns = 0;
   for (const std::size_t i : of_clock) {
     const Interval window = plan.inputs[i].window;
-    if (parts.empty() || window.begin > Sum(end_ns, kPauseNs)) parts.emplace_back();
+    if (parts.empty() || window.begin > BoundedSum(end_ns, kPauseNs)) parts.emplace_back();
     end_ns = parts.back().empty() ? window.end : std::max(end_ns, window.end);
     parts.back().push_back(i);
   }
@@ -285,7 +279,7 @@ void ShiftByMaster(const std::vector<MergeInput>& inputs, const std::vector<std:
         PlacedInput& placed = plan.inputs[i];
         const double since =
             static_cast<double>(placed.window.begin) - static_cast<double>(window.begin);
-        placed.shift_ns = Sum(shift.ns, std::llround(since * shift.drift));
+        placed.shift_ns = BoundedSum(shift.ns, std::llround(since * shift.drift));
         placed.drift = shift.drift;
         if (is_line_known) placed.error_ns = shift.error_ns;
       }
@@ -307,10 +301,10 @@ void AddSetClocks(const std::vector<MergeInput>& inputs, const std::vector<std::
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const Interval of_clock = ahead[clocks[i]];
-    const std::int64_t apart = Sum(of_clock.end, -of_clock.begin);
+    const std::int64_t apart = BoundedSum(of_clock.end, -of_clock.begin);
     if (apart == 0 || count[clocks[i]] == 1 || inputs[i].shift_ns.has_value()) continue;
     PlacedInput& placed = plan.inputs[i];
-    if (placed.error_ns.has_value()) placed.error_ns = Sum(*placed.error_ns, apart);
+    if (placed.error_ns.has_value()) placed.error_ns = BoundedSum(*placed.error_ns, apart);
     if (inputs[i].origin.wall_ahead == Interval()) continue;
     plan.notes.push_back(absl::StrFormat(
         "%s: its machine's clock was set by %.3f s meanwhile; other files of that machine may lie "

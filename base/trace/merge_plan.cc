@@ -37,7 +37,10 @@ std::string Apart(double ns) {
           ": nothing tells its rank (no rank in its name, no distributedInfo): name it"));
     }
     if (!origin.first_time_ns.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat(input.label, ": it has no event with a time"));
+      return absl::InvalidArgumentError(
+          absl::StrCat(input.label,
+                       ": it has no event with a time, in microseconds before the year 2262 (its "
+                       "times may be nanoseconds)"));
     }
     PlacedInput& placed = plan.inputs.emplace_back();
     placed.label = input.label;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/bounded_math.h"
 
 namespace stepwell {
 namespace {
@@ -29,9 +30,7 @@ RankTimes TimesOf(const StepTimes& step, const StepReport& report) {
 }
 
 // Collectives are not clipped where their steps end: those of absurd traces may be longer together than any time is.
-void AddBounded(std::int64_t& sum, std::int64_t ns) {
-  if (__builtin_add_overflow(sum, ns, &sum)) sum = INT64_MAX;
-}
+void AddBounded(std::int64_t& sum, std::int64_t ns) { sum = BoundedSum(sum, ns); }
 
 void AddTo(RankTimes& sum, const RankTimes& times) {
   sum.computation_ns += times.computation_ns;

@@ -8,15 +8,9 @@
 #include <limits>
 #include <string>
 
-namespace stepwell::agent {
+#include "base/bounded_math.h"
 
-// Or the nearest number there is: times of events, and anchors of writers, are other processes' words.
-inline std::int64_t BoundedSum(std::int64_t left, std::int64_t right) {
-  std::int64_t sum = 0;
-  if (!__builtin_add_overflow(left, right, &sum)) return sum;
-  return right < 0 ? std::numeric_limits<std::int64_t>::min()
-                   : std::numeric_limits<std::int64_t>::max();
-}
+namespace stepwell::agent {
 
 struct ClockAnchor {
   std::int64_t realtime_us = 0;

@@ -89,7 +89,7 @@ void RankCapture::GoOn(const Facts& facts) {
 void RankCapture::Finish(Why why, const Facts& facts) {
   const StepCapture::Totals totals = steps_ ? held_->totals() : StepCapture::Totals();
   if (totals.step_count == 0) return FailWithoutSteps(why);
-  CapturedTrace trace = TakeHeld(totals, facts.pid);
+  CapturedTrace trace = TakeHeld(totals, facts);
   pb::CaptureReport report = Report(pb::CAPTURE_PROGRESS_RECORDED);
   report.set_first_batch(totals.first_batch);
   report.set_last_batch(totals.last_batch);
@@ -130,17 +130,23 @@ void RankCapture::FailWithoutSteps(Why why) {
   }
 }
 
-CapturedTrace RankCapture::TakeHeld(const StepCapture::Totals& totals, std::int64_t pid) {
+CapturedTrace RankCapture::TakeHeld(const StepCapture::Totals& totals, const Facts& facts) {
+  // An epoch is recorded as it begins, which was before anybody asked for its steps, as a rule.
+  const auto epoch_at = [&](std::int32_t batch) {
+    return facts.epochs == nullptr ? -1 : facts.epochs->EpochAt(batch);
+  };
   CapturedTrace captured;
-  captured.epoch = static_cast<std::int32_t>(totals.epoch);
+  captured.epoch =
+      totals.epoch >= 0 ? static_cast<std::int32_t>(totals.epoch) : epoch_at(totals.last_batch);
   captured.first_batch = totals.first_batch;
   captured.last_batch = totals.last_batch;
   captured.name = absl::StrCat(
       "capture-",
-      TraceFile::NameOf({.epoch = totals.epoch, .batch = totals.last_batch}, identity_.rank));
+      TraceFile::NameOf({.epoch = captured.epoch, .batch = totals.last_batch}, identity_.rank));
   const SpanTrace::Options options{.rank = identity_.rank,
-                                   .pid = pid,
+                                   .pid = facts.pid,
                                    .base_time_ns = anchor_.realtime_us * 1000 - kEarlierNs,
+                                   .epoch = epoch_at(totals.first_batch),
                                    .source = source_};
   const std::optional<MasterClock::Reading> master = ReadMasterClock(anchor_, offset_, clock_);
   const std::int64_t wall_ahead_ns = WallAheadNs(anchor_, clock_);

@@ -24,6 +24,7 @@
 #include "client/agent/captured_trace.h"
 #include "client/agent/clock_anchor.h"
 #include "client/agent/clock_offset.h"
+#include "client/agent/epoch_log.h"
 #include "client/agent/native_capture.h"
 #include "client/agent/span_trace.h"
 #include "client/agent/step_capture.h"
@@ -44,6 +45,7 @@ class RankCapture {
     bool is_live = true;
     std::int32_t last_batch = -1;  // of its last step
     NativeCapture::Facts native = {};
+    const EpochLog* epochs = nullptr;  // null: none was recorded
   };
   // Says it to the writer's master; on any thread.
   using Tell = std::function<void(pb::CaptureReport)>;
@@ -83,7 +85,7 @@ class RankCapture {
   void FailWithoutSteps(Why why);
   void Fail(std::string_view reason, std::string_view message);
   pb::CaptureReport Report(pb::CaptureProgress progress) const;
-  CapturedTrace TakeHeld(const StepCapture::Totals& totals, std::int64_t pid);
+  CapturedTrace TakeHeld(const StepCapture::Totals& totals, const Facts& facts);
   std::string StepsText() const;
 
   const WriterIdentity& identity_;

@@ -55,6 +55,7 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
                        RankTrace::Notes{context.note_recording, context.leave_trace})),
       may_trace_(context.may_trace),
       samples_(served_->catalog(), served_->builder()),
+      note_epochs_(context.note_epochs),
       capture_(
           served_->identity(), context.clock, context.sender.clock_offset(),
           {.teller = [this]() -> RankCapture::Tell {
@@ -87,6 +88,8 @@ void RankWriter::Visit(const SensorSelection* selection) {
   if (!served_->close_requested()) {
     if (const auto anchor = anchors_.TakeDue()) samples_.SetAnchor(*anchor);
     const absl::Status drained = DrainAndSeal(selection);
+    if (may_trace_ && samples_.TakeEpochNews())
+      note_epochs_(served_->identity().writer, samples_.epochs());
     if (!drained.ok() && clock_.Monotonic() - trouble_logged_ > absl::Minutes(1)) {
       trouble_logged_ = clock_.Monotonic();
       log::Warning("writer_trouble", {{"writer", served_->identity().writer.ToText()},
@@ -252,7 +255,8 @@ void RankWriter::FollowCapture() {
        .pid = own_pid_,
        .is_live = live_ && !served_->close_requested(),
        .last_batch = recorded_->drained() && drained_batch >= 0 ? drained_batch : last_batch(),
-       .native = native_});
+       .native = native_,
+       .epochs = &samples_.epochs()});
   samples_.SetCapture(capture_.sink(), capture_.anchor());
 }
 

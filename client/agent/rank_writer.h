@@ -76,6 +76,7 @@ class RankWriter {
   const std::unique_ptr<RankTrace> trace_;  // null: none is wanted
   const bool may_trace_;
   RecordedSamples samples_;
+  const std::function<void(const Uuid& writer, const EpochLog& epochs)> note_epochs_;
   RankCapture capture_;
   ProcessSampler process_;
   const bool same_boot_;

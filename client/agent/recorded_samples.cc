@@ -214,15 +214,21 @@ void RecordedSamples::OnOccurrence(std::uint32_t path, std::uint64_t start_ns,
 
 void RecordedSamples::OnRecord(std::uint32_t series, std::uint64_t time_ns, std::int32_t batch,
                                double value) {
-  if (is_traced()) TraceValue(series, time_ns, value);
+  if (const NameEntry* entry = given_up_ ? nullptr : names_->Find(series); entry != nullptr) {
+    if (is_traced()) TraceValue(*entry, time_ns, value);
+    if (worker_ == spool::kNoWorker && entry->name == kEpochSeries) {
+      // Outside of a step it is of the next one.
+      const std::int64_t first_batch = batch >= 0 ? batch : std::int64_t{newest_batch_} + 1;
+      has_epoch_news_ = epochs_.Note(first_batch, value) || has_epoch_news_;
+    }
+  }
   AddAlone(series, anchor_.ToUnixUs(time_ns), batch, value);
 }
 
-void RecordedSamples::TraceValue(std::uint32_t series, std::uint64_t time_ns, double value) {
-  const NameEntry* entry = names_->Find(series);
-  if (entry == nullptr) return;
+void RecordedSamples::TraceValue(const NameEntry& entry, std::uint64_t time_ns,
+                                 double value) const {
   ForEachTap([&](SpanSink& sink, const ClockAnchor& anchor) {
-    sink.AddValue(entry->name, entry->unit, anchor.ToUnixNs(time_ns), value);
+    sink.AddValue(entry.name, entry.unit, anchor.ToUnixNs(time_ns), value);
   });
 }
 

@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "client/agent/chunk_builder.h"
 #include "client/agent/clock_anchor.h"
+#include "client/agent/epoch_log.h"
 #include "client/agent/recorded_rings.h"
 #include "client/agent/series_catalog.h"
 #include "client/agent/span_sink.h"
@@ -39,6 +40,10 @@ class RecordedSamples final : public ThreadSampleSink {
   void SetCapture(SpanSink* capture, const ClockAnchor& anchor) { capture_ = {capture, anchor}; }
   // Batch of the last step of the process itself that came through here; -1: none yet.
   std::int32_t newest_batch() const { return newest_batch_; }
+  // As the process itself recorded them, whoever traces.
+  const EpochLog& epochs() const { return epochs_; }
+  // One was recorded since this was asked last.
+  bool TakeEpochNews() { return std::exchange(has_epoch_news_, false); }
   // The median of its last steps' lengths; 0: none yet.
   std::uint64_t typical_step_ns() const;
 
@@ -80,7 +85,7 @@ class RecordedSamples final : public ThreadSampleSink {
     }
   }
   void TellThread(std::uint32_t thread_id) const;
-  void TraceValue(std::uint32_t series, std::uint64_t time_ns, double value);
+  void TraceValue(const NameEntry& entry, std::uint64_t time_ns, double value) const;
   void TellLoss(pb::GapCause cause, std::uint64_t count, std::int64_t first_us,
                 std::int64_t last_us, std::string_view reason);
 
@@ -91,6 +96,8 @@ class RecordedSamples final : public ThreadSampleSink {
   Tap trace_;
   Tap capture_;
   std::int32_t newest_batch_ = -1;
+  EpochLog epochs_;
+  bool has_epoch_news_ = false;
   std::array<std::uint64_t, 15> steps_ns_{};  // of the last ones, in turn
   std::size_t step_count_ = 0;
   ClockAnchor anchor_;

@@ -124,9 +124,8 @@ ServeContext ServedRoot::ContextFor(const std::string& server) {
                            {{"path", job.path}, {"why", std::string(left.message())}});
             return left;
           },
-          [this](const WriterIdentity& writer, CapturedTrace trace) {
-            traces_->Keep(writer, std::move(trace));
-          },
+          [this](const auto& writer, auto trace) { traces_->Keep(writer, std::move(trace)); },
+          [this](const auto& writer, const auto& epochs) { traces_->NoteEpochs(writer, epochs); },
           capture_room_,
           [this](const WriterIdentity& writer) {
             const std::string to = links_.Resolve(writer.server);

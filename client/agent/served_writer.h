@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "client/agent/capture_room.h"
 #include "client/agent/captured_trace.h"
+#include "client/agent/epoch_log.h"
 #include "client/agent/frame_sealer.h"
 #include "client/agent/outbound_writer.h"
 #include "client/agent/refusal_note.h"
@@ -62,6 +63,9 @@ struct ServeContext {
   // One that a master asked for is to be kept and go there.
   std::function<void(const WriterIdentity& writer, CapturedTrace trace)> keep_captured =
       [](const WriterIdentity&, const CapturedTrace&) {};
+  // In which epochs a writer was, once that changed: traces of it are told apart by them.
+  std::function<void(const Uuid& writer, const EpochLog& epochs)> note_epochs =
+      [](const Uuid&, const EpochLog&) {};
   // Of all captures until they are kept.
   std::shared_ptr<CaptureRoom> capture_room = std::make_shared<CaptureRoom>();
   // What is shown for its trial; null = what its identity says.

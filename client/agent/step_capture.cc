@@ -5,12 +5,12 @@
 #include <set>
 
 #include "base/check.h"
+#include "client/agent/epoch_log.h"
 
 namespace stepwell::agent {
 namespace {
 
 constexpr char kStepName[] = "step";
-constexpr char kEpochSeries[] = "epoch";
 // Of a name beside its two texts, about.
 constexpr std::int64_t kNameOverhead = 160;
 // Batches whose spans were given up; more than one can ask for by far.

@@ -128,6 +128,13 @@ void TraceSender::Keep(const WriterIdentity& writer, CapturedTrace trace) {
   trace.fail(absl::ResourceExhaustedError("too many wait to be written, or the agent is leaving"));
 }
 
+void TraceSender::NoteEpochs(const Uuid& writer, const EpochLog& epochs) {
+  const absl::MutexLock lock(&mu_);
+  epochs_[writer] = epochs;
+  // Any: what comes of that one later has no epoch.
+  if (epochs_.size() > kEpochsMax) epochs_.erase(epochs_.begin());
+}
+
 void TraceSender::WriteKept() {
   while (true) {
     std::pair<WriterIdentity, CapturedTrace> next;
@@ -328,7 +335,8 @@ absl::Status TraceSender::Prepare(Sending& sending) const {
       traces::PrepareTrace(job.path, {.rank = job.writer.rank,
                                       .machine = CleanText(options_.machine, kMachineBytesMax),
                                       .looks_inside = false,
-                                      .packed_of_max = options_.packed_of_max});
+                                      .packed_of_max = options_.packed_of_max,
+                                      .believes_our_ep0 = false});
   // It was there just now.
   if (absl::IsNotFound(prepared.status())) {
     return absl::FailedPreconditionError(prepared.status().message());
@@ -337,10 +345,17 @@ absl::Status TraceSender::Prepare(Sending& sending) const {
   sending.prepared = *std::move(prepared);
   v1::TraceHeader& header = sending.prepared->header;
   header.set_writer(job.writer.writer.ToBytes());
-  if (job.epoch >= 0) header.set_epoch(job.epoch);
+  const std::int32_t epoch = job.epoch >= 0 || header.has_epoch() ? job.epoch : EpochOf(job);
+  if (epoch >= 0) header.set_epoch(epoch);
   if (job.first_batch >= 0) header.set_first_batch(job.first_batch);
   if (job.last_batch >= 0) header.set_last_batch(job.last_batch);
   return absl::OkStatus();
+}
+
+std::int32_t TraceSender::EpochOf(const TraceJob& job) const {
+  const absl::MutexLock lock(&mu_);
+  const auto known = epochs_.find(job.writer.writer);
+  return job.last_batch < 0 || known == epochs_.end() ? -1 : known->second.EpochAt(job.last_batch);
 }
 
 void TraceSender::BoundPrepared() {

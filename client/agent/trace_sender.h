@@ -9,7 +9,7 @@
 //   traces.Tend();                  // the loop, at each visit
 //   if (traces.is_done()) ...       // nothing that could be sent waits
 //
-// Leave, Keep, Tend and Stop are the loop's; the rest is thread-safe.
+// Leave, Keep, NoteEpochs, Tend and Stop are the loop's; the rest is thread-safe.
 #pragma once
 
 #include <atomic>
@@ -28,8 +28,10 @@
 #include "absl/time/time.h"
 #include "base/backoff.h"
 #include "base/steady_time.h"
+#include "base/uuid.h"
 #include "base/worker.h"
 #include "client/agent/captured_trace.h"
+#include "client/agent/epoch_log.h"
 #include "client/agent/recording_notes.h"
 #include "client/agent/trace_calls.h"
 #include "client/agent/trace_outbox.h"
@@ -55,6 +57,7 @@ class TraceSender {
     RecordingNotes::Options recordings = {};
   };
   static constexpr std::size_t kKeptMax = 32;
+  static constexpr std::size_t kEpochsMax = 4096;  // writers
   // Where the traces of a writer that asked for this server go: HOST:PORT, or "offline". Called on the sender's thread.
   using Resolve = std::function<std::string(const std::string& server)>;
 
@@ -71,6 +74,8 @@ class TraceSender {
   // it is sent before what is not begun yet. Of an agent that is killed before, it is lost; where that cannot be done, trace.fail
   // says so. At most kKeptMax wait; their memory is CaptureRoom's.
   void Keep(const WriterIdentity& writer, CapturedTrace trace) ABSL_LOCKS_EXCLUDED(mu_);
+  // What is known of a writer: a trace of known batches that came without its epoch, as a native profiler's do, is of that one.
+  void NoteEpochs(const Uuid& writer, const EpochLog& epochs) ABSL_LOCKS_EXCLUDED(mu_);
   void Tend() ABSL_LOCKS_EXCLUDED(mu_);
   // Cuts the call under way; what is not sent stays.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
@@ -111,6 +116,7 @@ class TraceSender {
   Outcome Send(const std::string& name, Sending& sending);
   // Once for each state of its file.
   [[nodiscard]] absl::Status Prepare(Sending& sending) const;
+  std::int32_t EpochOf(const TraceJob& job) const ABSL_LOCKS_EXCLUDED(mu_);
   // Those that wait hold no more than they may, or one.
   void BoundPrepared();
   absl::StatusOr<v1::UploadTraceResponse> Upload(const std::string& server, Sending& sending);
@@ -134,6 +140,7 @@ class TraceSender {
   bool is_sending_ ABSL_GUARDED_BY(mu_) = false;
   bool is_started_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<std::pair<WriterIdentity, CapturedTrace>> kept_ ABSL_GUARDED_BY(mu_);
+  std::map<Uuid, EpochLog> epochs_ ABSL_GUARDED_BY(mu_);
   Worker worker_;
 };
 

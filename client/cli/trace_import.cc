@@ -1,5 +1,7 @@
 // stepwell trace import: traces that were written as files, kept with their trial.
+#include <filesystem>
 #include <ostream>
+#include <system_error>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -11,6 +13,7 @@
 #include "client/cli/terminal.h"
 #include "client/cli/trace_words.h"
 #include "client/cli/units.h"
+#include "client/traces/profile_session.h"
 #include "client/traces/trace_upload.h"
 
 namespace stepwell::cli {
@@ -26,14 +29,16 @@ constexpr char kExamples[] =
     "get') is refused, which 'stepwell trace list' shows.\n"
     "What lies in a session of TensorBoard's, plugins/profile/SESSION/HOST.xplane.pb, is named "
     "SESSION@HOST.xplane.pb.\n"
+    "A directory stands for all sessions below it.\n"
     "Exits with 66 where a file cannot be read, 1 where one was refused; the others are kept.\n"
     "\nExamples:\n"
     "  stepwell trace import my-run traces/*.json\n"
     "  stepwell trace import my-run host_12.1689.pt.trace.json.gz --rank 3\n"
-    "  stepwell trace import id:7 plugins/profile/*/*.xplane.pb\n";
+    "  stepwell trace import id:7 logs\n";
 
 absl::StatusOr<traces::TraceChoice> ChoiceOf(const CommandOptions& options) {
   traces::TraceChoice choice;
+  choice.names_session = true;
   choice.machine = options.Text("machine");
   if (options.Has("format")) {
     const auto format = ParseTraceFormat(options.Text("format"));
@@ -46,6 +51,27 @@ absl::StatusOr<traces::TraceChoice> ChoiceOf(const CommandOptions& options) {
     choice.rank = static_cast<std::int32_t>(*rank);
   }
   return choice;
+}
+
+// `named` with what lies in directories among them; what is none of these is told where it is read. False: a directory was told.
+bool Expand(const std::vector<std::string>& named, std::ostream& err,
+            std::vector<std::string>& files) {
+  bool is_whole = true;
+  for (const std::string& file : named) {
+    std::error_code unknown;
+    if (!std::filesystem::is_directory(file, unknown)) {
+      files.push_back(file);
+      continue;
+    }
+    const auto found = traces::ProfilesBelow(file);
+    if (found.ok()) {
+      files.insert(files.end(), found->begin(), found->end());
+    } else {
+      err << "stepwell: " << Printable(std::string(found.status().message())) << "\n";
+      is_whole = false;
+    }
+  }
+  return is_whole;
 }
 
 }  // namespace
@@ -74,10 +100,11 @@ int RunTraceImport(const std::vector<std::string>& args, Streams streams) {
   if (!told.ok()) return options.UsageError(told.status(), streams);
   traces::SendPatience patience{.silence = *silence, .told_left = *told};
   MasterClient master(options.master());
-  int exit = kExitOk;
+  const std::vector<std::string> named(options.arguments().begin() + 1, options.arguments().end());
+  std::vector<std::string> files;
+  int exit = Expand(named, streams.err, files) ? kExitOk : kExitNoInput;
   nlohmann::ordered_json stored = nlohmann::ordered_json::array();
-  for (std::size_t i = 1; i < options.arguments().size(); ++i) {
-    const std::string& file = options.arguments()[i];
+  for (const std::string& file : files) {
     const std::string doing = absl::StrCat("importing ", Printable(file));
     Progress progress(doing);
     auto prepared = traces::PrepareTrace(file, *choice);

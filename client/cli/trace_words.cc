@@ -46,9 +46,15 @@ std::string ProfileFolder(const std::string& trial, const std::string& session) 
   return absl::StrCat(Part(trial), "/plugins/profile/", session, "/");
 }
 
+// Where batches are known those tell what belongs together: ranks begin their sessions at different moments.
+std::optional<traces::ProfileSession> SessionOf(const v1::TraceHeader& header) {
+  if (header.has_first_batch() || header.has_last_batch()) return std::nullopt;
+  return traces::SessionOfName(header.name());
+}
+
 // Of a trace that came from such a place.
 std::string SessionPath(const std::string& trial, const v1::Trace& trace) {
-  const auto session = traces::SessionOfName(trace.header().name());
+  const auto session = SessionOf(trace.header());
   if (!session || IsOfPytorch(trace.header())) return "";
   return ProfileFolder(trial, session->session) + session->file;
 }
@@ -59,7 +65,7 @@ std::string NumberedPath(const std::string& trial, const v1::Trace& trace,
   const v1::TraceHeader& header = trace.header();
   const std::string run = Part(trial);
   const std::string cycle = TraceCycleText(header);
-  const auto session = traces::SessionOfName(header.name());
+  const auto session = SessionOf(header);
   const std::string profile =
       ProfileFolder(trial, session ? session->session : Part(cycle.empty() ? "profile" : cycle));
   const std::string gz = absl::EndsWith(header.name(), ".gz") ? ".gz" : "";

@@ -1,6 +1,8 @@
 #include "client/traces/profile_session.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -28,6 +30,12 @@ bool IsOfPlugin(const std::string& file) {
   return false;
 }
 
+// plugins/profile/SESSION/FILE.
+bool LiesInSession(const std::filesystem::path& file) {
+  const std::filesystem::path folder = file.parent_path().parent_path();
+  return folder.filename() == "profile" && folder.parent_path().filename() == "plugins";
+}
+
 }  // namespace
 
 std::string SessionNameOf(const std::string& path) {
@@ -45,6 +53,32 @@ std::optional<ProfileSession> SessionOfName(const std::string& name) {
   if (!IsPlain(found.session) || !IsPlain(found.file) || !IsOfPlugin(found.file)) {
     return std::nullopt;
   }
+  return found;
+}
+
+absl::StatusOr<std::vector<std::string>> ProfilesBelow(const std::string& directory) {
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  std::vector<std::string> found;
+  // Links are not followed: no circles.
+  fs::recursive_directory_iterator each(directory, fs::directory_options::skip_permission_denied,
+                                        failed);
+  for (; !failed && each != fs::recursive_directory_iterator(); each.increment(failed)) {
+    const fs::path& path = each->path();
+    std::error_code unknown;
+    if (!IsOfPlugin(path.filename().generic_string()) || !each->is_regular_file(unknown)) continue;
+    if (LiesInSession(fs::absolute(path, unknown).lexically_normal())) {
+      found.push_back(path.generic_string());
+    }
+  }
+  if (failed) return absl::NotFoundError(absl::StrCat(directory, ": ", failed.message()));
+  if (found.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat(directory,
+                     " is a directory without a profiler's plugins/profile/SESSION/HOST.xplane.pb: "
+                     "name the traces in it"));
+  }
+  std::sort(found.begin(), found.end());
   return found;
 }
 

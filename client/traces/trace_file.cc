@@ -21,6 +21,9 @@ struct CloseFile {
 };
 
 absl::Status Unread(const std::string& path) {
+  if (errno == EISDIR) {
+    return absl::NotFoundError(absl::StrCat(path, " is a directory: name the traces in it"));
+  }
   return absl::NotFoundError(absl::StrCat(path, ": ", std::strerror(errno)));
 }
 

@@ -12,6 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/sha256.h"
 #include "base/status_macros.h"
@@ -115,27 +117,43 @@ absl::StatusOr<std::string> BeginOf(const std::string& path) {
   return begin;
 }
 
-// Its file's, with the session of TensorBoard's layout that it lies in.
-std::string StoredName(const std::string& path) {
+// That of the session of TensorBoard's layout that it lies in.
+std::string NameOfSession(const std::string& path) {
   std::error_code error;
   const std::filesystem::path whole = std::filesystem::absolute(path, error);
-  const std::string name = error ? "" : SessionNameOf(whole.lexically_normal().generic_string());
-  return name.empty() ? LastPart(path) : name;
+  return error ? "" : SessionNameOf(whole.lexically_normal().generic_string());
+}
+
+// The agent and the package name theirs so, with ep0 where no epoch was recorded. Composer's, which end otherwise, know it.
+bool IsNameOfOurs(const std::string& path) {
+  const absl::string_view name = absl::StripSuffix(path, ".gz");
+  return absl::EndsWith(name, ".pftrace") || absl::EndsWith(name, ".pt.trace.json");
+}
+
+// What "ep2-ba800" says: 800 batches are over, also in Composer's names.
+void ReadCycle(const std::string& path, const TraceChoice& choice, v1::TraceHeader& header) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(CycleOfTraceName(path), absl::MaxSplits("-ba", 1));
+  std::int32_t epoch = 0, over = 0;
+  if (!absl::SimpleAtoi(absl::StripPrefix(parts.first, "ep"), &epoch) ||
+      !absl::SimpleAtoi(parts.second, &over)) {
+    return;
+  }
+  if (epoch > 0 || choice.believes_our_ep0 || !IsNameOfOurs(path)) header.set_epoch(epoch);
+  if (over > 0) header.set_last_batch(over - 1);
 }
 
 // JSON is stored packed in any case, and says so.
 void NameTrace(const std::string& path, const TraceChoice& choice, v1::TraceHeader& header) {
+  ReadCycle(path, choice, header);
+  std::string name;
+  if (choice.names_session && !header.has_last_batch()) name = NameOfSession(path);
+  if (name.empty()) name = LastPart(path);
   const bool is_json = header.format() == v1::TRACE_FORMAT_CHROME_JSON;
-  const std::string name = StoredName(path);
   header.set_name(absl::StrCat(name, is_json && !absl::EndsWith(name, ".gz") ? ".gz" : ""));
   header.set_machine(choice.machine);
   const std::optional<std::int32_t> rank = choice.rank ? choice.rank : RankOfTraceName(path);
   if (rank) header.set_rank(*rank);
-  std::int32_t epoch = 0, batch = 0;
-  if (std::sscanf(CycleOfTraceName(path).c_str(), "ep%d-ba%d", &epoch, &batch) == 2) {
-    header.set_epoch(epoch);
-    header.set_last_batch(batch);
-  }
 }
 
 // False: there is no patience left for it.

@@ -40,6 +40,10 @@ struct TraceChoice {
   bool looks_inside = true;
   // JSON of more bytes is not packed, and nothing of it read.
   std::int64_t packed_of_max = INT64_MAX;
+  // Named by the session of TensorBoard's layout that it lies in, where its name tells no batches.
+  bool names_session = false;
+  // False: where no epoch was known our names have ep0, which then says nothing.
+  bool believes_our_ep0 = true;
 };
 
 // By its name and its first bytes; unspecified: neither tells.

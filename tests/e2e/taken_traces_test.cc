@@ -70,13 +70,12 @@ TEST_F(TakenTracesTest, AnArchiveHasWhatTheMasterKeepsAsItCame) {
 TEST_F(TakenTracesTest, SessionsOfOneHostLieInTensorboardsLayoutAsTheyWere) {
   StartMaster();
   Record("kept", 10);
-  std::vector<std::string> words = {"trace", "import", "kept"};
   for (const char* session : {"2026_11_27_10_00_00", "2026_11_27_11_00_00"}) {
     const std::string folder = absl::StrCat("logs/plugins/profile/", session);
     std::filesystem::create_directories(scratch_ / folder);
-    words.push_back(Write(folder + "/node1.example.xplane.pb", absl::StrCat("\x0a\x03", session)));
+    Write(folder + "/node1.example.xplane.pb", absl::StrCat("\x0a\x03", session));
   }
-  const Ran brought = Command(words);
+  const Ran brought = Command({"trace", "import", "kept", scratch_ / "logs"});
   EXPECT_EQ(brought.ending, "exit 0") << brought.output;
   EXPECT_EQ(List("kept")["traces"][1]["header"]["name"],
             "2026_11_27_11_00_00@node1.example.xplane.pb");

@@ -36,7 +36,7 @@ TEST_F(TracesTest, WhatWasImportedIsListedAndComesBack) {
   ASSERT_EQ(list["traces"].size(), 3U) << list.dump(2);
   EXPECT_EQ(list["traces"][0]["header"]["rank"], 0);
   EXPECT_EQ(list["traces"][0]["header"]["epoch"], 0);
-  EXPECT_EQ(list["traces"][0]["header"]["last_batch"], 7);
+  EXPECT_EQ(list["traces"][0]["header"]["last_batch"], 6);
   EXPECT_EQ(list["traces"][1]["header"]["format"], "xplane");
   EXPECT_EQ(list["traces"][2]["header"]["rank"], 3);
   EXPECT_EQ(list["traces"][2]["state"], "complete");
@@ -78,7 +78,7 @@ TEST_F(TracesTest, WhatWasImportedIsListedAndComesBack) {
       << laid.output;
   EXPECT_TRUE(std::filesystem::exists(logs + "/kept/rank3.3.pt.trace.json.gz")) << laid.output;
   EXPECT_TRUE(
-      std::filesystem::exists(logs + "/kept/plugins/profile/ep0-ba7/rank0_trace1.trace.json.gz"))
+      std::filesystem::exists(logs + "/kept/plugins/profile/ep0-ba6/rank0_trace1.trace.json.gz"))
       << laid.output;
 
   EXPECT_EQ(Command({"trace", "delete", "kept", "2"}).ending, "exit 0");

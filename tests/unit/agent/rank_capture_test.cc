@@ -101,6 +101,24 @@ TEST_F(RankCaptureTest, SaysWhichStepItCanGiveThenGivesThoseOfAll) {
   EXPECT_THAT(reports_[2].message(), HasSubstr("disk full"));
 }
 
+TEST_F(RankCaptureTest, ItsEpochIsTheOneThatWasRecordedBeforeItsSteps) {
+  EpochLog epochs;
+  epochs.Note(0, 1);
+  epochs.Note(5, 2);
+  epochs.Note(12, 3);
+  facts_.epochs = &epochs;
+  Follow(Asked(5));
+  for (int batch = 8; batch < 13; ++batch) Step(batch);
+  Follow(Asked(5, 9, 2));
+  Follow(Asked(5, 9, 2));
+  ASSERT_THAT(traces_, SizeIs(1));
+  EXPECT_EQ(traces_[0].epoch, 2);
+  EXPECT_EQ(traces_[0].name, "capture-ep2-ba11-rank3.pftrace");
+  const PerfettoTrace trace = PerfettoReading::Read(traces_[0].write());
+  ASSERT_THAT(trace.Named("step"), SizeIs(2));
+  EXPECT_EQ(trace.Named("step")[0].args.at("epoch"), "2");
+}
+
 TEST_F(RankCaptureTest, ANativeProfilerSeesStepsThatHaveNotBegunAndIsToldOfApart) {
   pb::Capture asked = Asked(5);
   asked.set_native(true);

@@ -65,6 +65,50 @@ TEST_F(RecordedSamplesTest, LossesReachACapture) {
                                     Row{1, INT64_MIN, INT64_MAX}));
 }
 
+// A series without labels, as the first name of its process.
+std::string RecordOfSeries(const std::string& name) {
+  std::string body;
+  for (const std::string& text : {std::string("training"), name, std::string()}) {
+    const auto length = static_cast<std::uint16_t>(text.size());
+    body.append(reinterpret_cast<const char*>(&length), sizeof(length));
+    body += text;
+  }
+  body.resize((body.size() + 7) / 8 * 8);
+  spool::NameRecord head{};
+  head.record_bytes = static_cast<std::uint32_t>(sizeof(head) + body.size());
+  head.id = 1;
+  head.kind = spool::NameKind::kSeries;
+  head.series_kind = spool::SeriesKind::kGauge;
+  head.text_count = 3;
+  return std::string(reinterpret_cast<const char*>(&head), sizeof(head)) + body;
+}
+
+// Who asks for steps later asks for those of an epoch that was recorded before.
+TEST_F(RecordedSamplesTest, ItsEpochsAreHeldThoughNobodyTraces) {
+  names_.Extend(RecordOfSeries("epoch"));
+  ASSERT_FALSE(names_.damaged());
+  samples_.OnRecord(1, kSecondNs, spool::kNoBatch, 2);
+  Step(2 * kSecondNs, 0);
+  Step(3 * kSecondNs, 1);
+  EXPECT_TRUE(samples_.TakeEpochNews());
+  EXPECT_FALSE(samples_.TakeEpochNews());
+  samples_.OnRecord(1, 4 * kSecondNs, spool::kNoBatch, 3);
+  EXPECT_EQ(samples_.epochs().EpochAt(1), 2);
+  EXPECT_EQ(samples_.epochs().EpochAt(2), 3) << "outside of a step it is of the next one";
+  samples_.OnRecord(1, 5 * kSecondNs, 7, 4);
+  EXPECT_EQ(samples_.epochs().EpochAt(6), 3);
+  EXPECT_EQ(samples_.epochs().EpochAt(7), 4);
+  EXPECT_TRUE(samples_.TakeEpochNews());
+  // Neither a worker's, nor what is given up.
+  samples_.EnterThread({2, 0, names_}, 0);
+  samples_.OnRecord(1, 6 * kSecondNs, 9, 50);
+  samples_.EnterThread({1, spool::kNoWorker, names_}, 0);
+  samples_.SetGivenUp(true);
+  samples_.OnRecord(1, 7 * kSecondNs, 9, 60);
+  EXPECT_FALSE(samples_.TakeEpochNews());
+  EXPECT_EQ(samples_.epochs().EpochAt(9), 4);
+}
+
 // Between two anchors the wall clock was set. What is converted behind the second one follows it,
 // be it that it happened before; what was converted stays as it is. Durations know nothing of it.
 TEST_F(RecordedSamplesTest, AgentRule12_EachIsConvertedThroughTheAnchorOfItsTime) {

@@ -328,6 +328,7 @@ TEST_F(TraceCommandsTest, WrongUseAndBadFilesAreNamed) {
   const std::string empty = File("rank2.json", "");
   const std::string far = File("rank3.json", Operator(1'700'000'000'000'000));
   const std::string none = folder_ / "rank4.json";
+  const std::string nanoseconds = File("rank5.json", Operator(1'700'000'000'000'000'000));
   const struct {
     std::vector<std::string> words;
     int exit;
@@ -351,11 +352,15 @@ TEST_F(TraceCommandsTest, WrongUseAndBadFilesAreNamed) {
        "rank1.txt: this is no Chrome trace: '{' or '[' expected, found 'h'"},
       {{"merge", empty}, kExitFailed, "rank2.json: this is empty"},
       {{"merge", good, far}, kExitFailed, "rank3.json begins 53.9 years after"},
+      {{"merge", good, nanoseconds},
+       kExitFailed,
+       "rank5.json: it has no event with a time, in microseconds before the year 2262"},
       {{"merge", good, none}, kExitNoInput, "rank4.json: No such file or directory"},
       {{"merge", good, "--output", "/proc/none/x.json"}, kExitFailed, "/proc/none/x.json"},
       {{"report"}, kExitUsage, "FILE is missing"},
       {{"report", none}, kExitNoInput, "rank4.json: No such file"},
-      {{"report", folder_}, kExitNoInput, "Is a directory"},
+      {{"report", folder_}, kExitNoInput, "is a directory: name the traces in it"},
+      {{"merge", good, folder_}, kExitNoInput, "is a directory: name the traces in it"},
       {{"report", File("m.json", "[{\"ph\":\"M\",\"name\":\"x\"}]")}, kExitFailed, "has no step"},
   };
   for (const auto& row : rows) {

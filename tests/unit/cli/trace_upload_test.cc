@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -113,6 +114,48 @@ TEST_F(TraceUploadTest, ARefusalThatSaysNothingOfLaterIsOne) {
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_FALSE(ComeAgainOf(status).has_value());
   EXPECT_THAT(told_, SizeIs(0));
+}
+
+class NamedTraceTest : public ::testing::Test {
+ protected:
+  ~NamedTraceTest() override { std::filesystem::remove_all(folder_); }
+  std::string Write(const std::string& path) const {
+    const std::filesystem::path whole = folder_ / path;
+    std::filesystem::create_directories(whole.parent_path());
+    std::ofstream(whole) << "[]";
+    return whole;
+  }
+  v1::TraceHeader HeaderOf(const std::string& path, const TraceChoice& choice = {}) const {
+    return PrepareTrace(Write(path), choice)->header;
+  }
+
+  const std::filesystem::path folder_ = absl::StrCat(::testing::TempDir(), "named-", getpid());
+};
+
+TEST_F(NamedTraceTest, ItsBatchesAreThoseBeforeTheCountInItsName) {
+  const struct {
+    const char* name;
+    std::int32_t epoch;       // -1: none
+    std::int32_t last_batch;  // likewise
+  } rows[] = {
+      {"ep2-ba800-rank3.pftrace", 2, 799}, {"capture-ep0-ba8-rank3.pftrace", 0, 7},
+      {"ep0-ba7-rank0.json", 0, 6},  // Composer's, likewise
+      {"ep1-ba0-rank0.json", 1, -1},       {"ep99999999999-ba99999999999-rank0.json", -1, -1},
+      {"rank3.7.pt.trace.json", -1, -1},
+  };
+  for (const auto& row : rows) {
+    const v1::TraceHeader header = HeaderOf(row.name);
+    EXPECT_EQ(header.has_epoch() ? header.epoch() : -1, row.epoch) << row.name;
+    EXPECT_EQ(header.has_last_batch() ? header.last_batch() : -1, row.last_batch) << row.name;
+  }
+}
+
+TEST_F(NamedTraceTest, ASessionNamesWhatIsImportedFromItUnlessBatchesDo) {
+  const std::string path = "plugins/profile/s/host.xplane.pb";
+  EXPECT_EQ(HeaderOf(path).name(), "host.xplane.pb");
+  EXPECT_EQ(HeaderOf(path, {.names_session = true}).name(), "s@host.xplane.pb");
+  const std::string of_cycle = "plugins/profile/s/ep0-ba8-rank3.xplane.pb";
+  EXPECT_EQ(HeaderOf(of_cycle, {.names_session = true}).name(), "ep0-ba8-rank3.xplane.pb");
 }
 
 }  // namespace

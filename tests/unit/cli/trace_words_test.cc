@@ -66,6 +66,11 @@ TEST(TraceWordsTest, TracesLieWhereTensorboardLooksForThem) {
   std::set<std::string> taken;
   EXPECT_EQ(TensorboardPath("../..", trace, taken),
             "_____/plugins/profile/ep0-ba7/trace0.xplane.pb");
+  // Ranks that began a second apart have sessions apart, and batches in common.
+  trace.mutable_header()->set_name("2026_11_27_10_00_00@host.xplane.pb");
+  trace.mutable_header()->set_rank(3);
+  EXPECT_EQ(TensorboardPath("run", trace, taken),
+            "run/plugins/profile/ep0-ba7/rank3_trace0.xplane.pb");
 }
 
 TEST(TraceWordsTest, NoTwoTracesLieInOnePlace) {

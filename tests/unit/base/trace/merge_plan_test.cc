@@ -439,7 +439,8 @@ TEST(MergePlan, BadInputsAreNamed) {
   } rows[] = {
       {{}, "no trace"},
       {{no_rank}, "x.json: nothing tells its rank"},
-      {{Input("a", 0, kNow), no_time}, "y.json: it has no event with a time"},
+      {{Input("a", 0, kNow), no_time},
+       "y.json: it has no event with a time, in microseconds before the year 2262"},
       {{Input("z.json", 0, INT64_MAX)}, "z.json: its times are absurd"},
       {{Input("z.json", 0, INT64_MIN)}, "z.json: its times are absurd"},
   };
