@@ -142,7 +142,7 @@ class DatabaseRestoredTest : public ::testing::Test {
     const ScratchDirectory scratch;
     ChildProcess restore;
     restore.Start({"/bin/bash", "-c",
-                   absl::StrCat("set -o pipefail; '", folder, "/pg_dump' '", from, "' | '", folder,
+                   absl::StrCat("set -o pipefail; '", folder, "/pg_dump' -Ox '", from, "' | '", folder,
                                 "/psql' -qX -v ON_ERROR_STOP=1 '", to, "'")},
                   {}, scratch / "log");
     ASSERT_EQ(restore.Wait(absl::Seconds(60)), "exit 0") << ReadAll(scratch / "log");
