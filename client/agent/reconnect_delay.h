@@ -15,7 +15,7 @@ namespace stepwell::agent {
 class ReconnectDelay {
  public:
   struct Options {
-    // While it has been away for no longer than `restart`: some 40 tries, a millisecond of the agent's each.
+    // While it has been away for no longer than `restart`: some 40 tries.
     Backoff::Options prompt = {absl::Milliseconds(200), absl::Seconds(1)};
     absl::Duration restart = absl::Seconds(20);
     // For no longer than `patience`, and from then on.

@@ -25,99 +25,110 @@ TEST(SamplerElectionTest, TheFirstThatOpensSamplesAndTheNextFollowsIt) {
   };
   const WriterNo first{1};
   const std::vector<Row> rows = {
-      {"closes", [&](Election& e) { return e.Close(kA, first, 1, kStart); }, {On(kA, 2, 1)}},
+      {"closes", [&](Election& e) { return e.Close(kA, first, 1, kElectionTime); }, {On(kA, 2, 1)}},
       {"its stream ends",
-       [&](Election& e) { return e.Lose(kA, first, 1, kStart); },
+       [&](Election& e) { return e.Lose(kA, first, 1, kElectionTime); },
        {On(kA, 2, 1)}},
       {"falls silent",
        [&](Election& e) {
          return e.Look(
              [](TrialId, WriterNo no) {
-               return no == WriterNo{1} ? SteadyTime() : kStart + 61 * kSecond;
+               return no == WriterNo{1} ? SteadyTime() : kElectionTime + 61 * kOneSecond;
              },
-             kStart + 61 * kSecond);
+             kElectionTime + 61 * kOneSecond);
        },
        {Off(kA, 1, 1), On(kA, 2, 1)}},
       {"has moved to another machine",
-       [&](Election& e) { return e.Open(Sampler(kA, 1, "other", 2), kStart); },
+       [&](Election& e) { return e.Open(Sampler(kA, 1, "other", 2), kElectionTime); },
        {On(kA, 2, 1), On(kA, 1, 1)}},
       {"is opened anew while its stream stands",
-       [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 2), kStart); },
+       [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 2), kElectionTime); },
        {On(kA, 1, 1)}},
-      {"an older stream of it ends", [&](Election& e) { return e.Lose(kA, first, 0, kStart); }, {}},
-      {"an older Open of it arrives",
-       [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 0), kStart); },
+      {"an older stream of it ends",
+       [&](Election& e) { return e.Lose(kA, first, 0, kElectionTime); },
        {}},
-      {"nothing changes", [&](Election& e) { return e.Look(Unheard, kStart + 60 * kSecond); }, {}},
-      {"all fall silent", [&](Election& e) { return e.Look(Unheard, kStart + 61 * kSecond); }, {}},
+      {"an older Open of it arrives",
+       [&](Election& e) { return e.Open(Sampler(kA, 1, "m", 0), kElectionTime); },
+       {}},
+      {"nothing changes",
+       [&](Election& e) { return e.Look(Unheard, kElectionTime + 60 * kOneSecond); },
+       {}},
+      {"all fall silent",
+       [&](Election& e) { return e.Look(Unheard, kElectionTime + 61 * kOneSecond); },
+       {}},
       {"the second one closes",
-       [&](Election& e) { return e.Close(kA, WriterNo{2}, 1, kStart); },
+       [&](Election& e) { return e.Close(kA, WriterNo{2}, 1, kElectionTime); },
        {}},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
     Election election;
-    EXPECT_EQ(election.Open(Sampler(kA, 1), kStart), Orders{On(kA, 1, 1)});
-    EXPECT_EQ(election.Open(Sampler(kA, 2), kStart), Orders{Off(kA, 2, 1)});
+    EXPECT_EQ(election.Open(Sampler(kA, 1), kElectionTime), Orders{On(kA, 1, 1)});
+    EXPECT_EQ(election.Open(Sampler(kA, 2), kElectionTime), Orders{Off(kA, 2, 1)});
     EXPECT_EQ(row.act(election), row.expected);
   }
 }
 
 TEST(SamplerElectionTest, AnswersEachOpenOfASampler) {
   SamplerElection election;
-  EXPECT_EQ(election.Open(Rank(kA, 1), kStart), Orders{});
-  EXPECT_EQ(election.Open(Sampler(kA, 2, ""), kStart), Orders{}) << "no machine, no election";
-  EXPECT_EQ(election.Open(Sampler(kA, 3, "m"), kStart), Orders{On(kA, 3, 1)});
-  EXPECT_EQ(election.Open(Sampler(kA, 4, "n"), kStart), Orders{On(kA, 4, 1)}) << "other machine";
+  EXPECT_EQ(election.Open(Rank(kA, 1), kElectionTime), Orders{});
+  EXPECT_EQ(election.Open(Sampler(kA, 2, ""), kElectionTime), Orders{})
+      << "no machine, no election";
+  EXPECT_EQ(election.Open(Sampler(kA, 3, "m"), kElectionTime), Orders{On(kA, 3, 1)});
+  EXPECT_EQ(election.Open(Sampler(kA, 4, "n"), kElectionTime), Orders{On(kA, 4, 1)})
+      << "other machine";
   EXPECT_EQ(election.writer_count(), 3U);
 }
 
 TEST(SamplerElectionTest, WhoComesBackIsLast) {
   SamplerElection election;
-  election.Open(Sampler(kA, 1), kStart);
-  election.Open(Sampler(kA, 2), kStart);
-  EXPECT_EQ(election.Lose(kA, WriterNo{1}, 1, kStart), Orders{On(kA, 2, 1)});
-  EXPECT_EQ(election.Open(Sampler(kA, 1, "m", 2), kStart), Orders{Off(kA, 1, 1)});
+  election.Open(Sampler(kA, 1), kElectionTime);
+  election.Open(Sampler(kA, 2), kElectionTime);
+  EXPECT_EQ(election.Lose(kA, WriterNo{1}, 1, kElectionTime), Orders{On(kA, 2, 1)});
+  EXPECT_EQ(election.Open(Sampler(kA, 1, "m", 2), kElectionTime), Orders{Off(kA, 1, 1)});
   // Silent, then heard of: the seat has another, who lives.
   const auto only_one = [](TrialId, WriterNo no) {
-    return no == WriterNo{1} ? kStart + 61 * kSecond : SteadyTime();
+    return no == WriterNo{1} ? kElectionTime + 61 * kOneSecond : SteadyTime();
   };
-  EXPECT_EQ(election.Look(only_one, kStart + 61 * kSecond), (Orders{Off(kA, 2, 1), On(kA, 1, 1)}));
-  const auto both = [](TrialId, WriterNo) { return kStart + 62 * kSecond; };
-  EXPECT_EQ(election.Look(both, kStart + 62 * kSecond), Orders{});
+  EXPECT_EQ(election.Look(only_one, kElectionTime + 61 * kOneSecond),
+            (Orders{Off(kA, 2, 1), On(kA, 1, 1)}));
+  const auto both = [](TrialId, WriterNo) { return kElectionTime + 62 * kOneSecond; };
+  EXPECT_EQ(election.Look(both, kElectionTime + 62 * kOneSecond), Orders{});
 }
 
 TEST(SamplerElectionTest, TellsWhoSamplesHowManyTrialsShareTheMachine) {
   SamplerElection election;
-  EXPECT_EQ(election.Open(Sampler(kA, 1), kStart), Orders{On(kA, 1, 1)});
-  EXPECT_EQ(election.Open(Sampler(kA, 2), kStart), Orders{Off(kA, 2, 1)});
-  EXPECT_EQ(election.Open(Rank(kB, 1), kStart), Orders{On(kA, 1, 2)}) << "not the one that is off";
-  EXPECT_EQ(election.Open(Rank(kB, 2), kStart), Orders{});
-  EXPECT_EQ(election.Open(Sampler(kB, 3), kStart), Orders{On(kB, 3, 2)});
-  EXPECT_EQ(election.Close(kB, WriterNo{1}, 1, kStart), Orders{});
-  EXPECT_EQ(election.Close(kB, WriterNo{2}, 1, kStart), Orders{}) << "its sampler is still there";
-  EXPECT_EQ(election.Close(kB, WriterNo{3}, 1, kStart), Orders{On(kA, 1, 1)});
+  EXPECT_EQ(election.Open(Sampler(kA, 1), kElectionTime), Orders{On(kA, 1, 1)});
+  EXPECT_EQ(election.Open(Sampler(kA, 2), kElectionTime), Orders{Off(kA, 2, 1)});
+  EXPECT_EQ(election.Open(Rank(kB, 1), kElectionTime), Orders{On(kA, 1, 2)})
+      << "not the one that is off";
+  EXPECT_EQ(election.Open(Rank(kB, 2), kElectionTime), Orders{});
+  EXPECT_EQ(election.Open(Sampler(kB, 3), kElectionTime), Orders{On(kB, 3, 2)});
+  EXPECT_EQ(election.Close(kB, WriterNo{1}, 1, kElectionTime), Orders{});
+  EXPECT_EQ(election.Close(kB, WriterNo{2}, 1, kElectionTime), Orders{})
+      << "its sampler is still there";
+  EXPECT_EQ(election.Close(kB, WriterNo{3}, 1, kElectionTime), Orders{On(kA, 1, 1)});
 }
 
 TEST(SamplerElectionTest, ATrialWhoseStreamBrokeIsCountedUntilItIsSilent) {
   SamplerElection election;
-  election.Open(Sampler(kA, 1), kStart);
-  election.Open(Sampler(kB, 1), kStart);
-  EXPECT_EQ(election.Lose(kB, WriterNo{1}, 1, kStart), Orders{}) << "it may come back";
-  EXPECT_EQ(election.Open(Sampler(kB, 1, "m", 2), kStart), Orders{On(kB, 1, 2)});
-  EXPECT_EQ(election.Lose(kB, WriterNo{1}, 2, kStart), Orders{});
+  election.Open(Sampler(kA, 1), kElectionTime);
+  election.Open(Sampler(kB, 1), kElectionTime);
+  EXPECT_EQ(election.Lose(kB, WriterNo{1}, 1, kElectionTime), Orders{}) << "it may come back";
+  EXPECT_EQ(election.Open(Sampler(kB, 1, "m", 2), kElectionTime), Orders{On(kB, 1, 2)});
+  EXPECT_EQ(election.Lose(kB, WriterNo{1}, 2, kElectionTime), Orders{});
   const auto heard = [](TrialId trial_id, WriterNo) {
-    return trial_id == kA ? kStart + 61 * kSecond : SteadyTime();
+    return trial_id == kA ? kElectionTime + 61 * kOneSecond : SteadyTime();
   };
-  EXPECT_EQ(election.Look(heard, kStart + 61 * kSecond), Orders{On(kA, 1, 1)});
+  EXPECT_EQ(election.Look(heard, kElectionTime + 61 * kOneSecond), Orders{On(kA, 1, 1)});
   EXPECT_EQ(election.writer_count(), 1U) << "forgotten";
 }
 
 TEST(SamplerElectionTest, WhatIsLostIsBounded) {
   SamplerElection election(SamplerElection::Options{.lost_count_max = 10});
   for (int i = 1; i <= 100; ++i) {
-    election.Open(Rank(TrialId{i}, 1, absl::StrCat("m", i)), kStart);
-    election.Lose(TrialId{i}, WriterNo{1}, 1, kStart);
+    election.Open(Rank(TrialId{i}, 1, absl::StrCat("m", i)), kElectionTime);
+    election.Lose(TrialId{i}, WriterNo{1}, 1, kElectionTime);
   }
   EXPECT_EQ(election.writer_count(), 10U);
   election.Clear();
@@ -142,11 +153,11 @@ TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
   SamplerElection election;
   std::map<std::pair<TrialId, WriterNo>, Known> model;
   std::map<std::pair<std::string, TrialId>, std::vector<WriterNo>> seats;
-  SteadyTime now = kStart;
+  SteadyTime now = kElectionTime;
   const auto are_siblings = [](const Known& a, const Known& b) {
     return a.writer.stream != 0 && a.writer.stream == b.writer.stream;
   };
-  const auto lives = [&](const Known& known) { return now - known.heard <= 60 * kSecond; };
+  const auto lives = [&](const Known& known) { return now - known.heard <= 60 * kOneSecond; };
   for (int step = 0; step < 20'000; ++step) {
     SCOPED_TRACE(step);
     const auto key = std::pair(TrialId{1 + below(3)}, WriterNo{1 + below(6)});
@@ -204,11 +215,11 @@ TEST(SamplerElectionTest, OneSamplesEachTrialOfAMachineWhateverHappens) {
         place->second.settles = false;
         break;
       default:
-        passed = below(40) * kSecond;
+        passed = below(40) * kOneSecond;
         now += passed;
         for (auto& [heard_key, heard] : model) {
           if (below(3) > 0 && heard.held) heard.heard = now;
-          if (now - heard.named_at >= 5 * kSecond) heard.settles = false;
+          if (now - heard.named_at >= 5 * kOneSecond) heard.settles = false;
         }
         orders = election.Look(
             [&](TrialId trial_id, WriterNo writer_no) {

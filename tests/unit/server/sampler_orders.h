@@ -12,8 +12,8 @@ namespace stepwell {
 
 inline constexpr TrialId kA{7};
 inline constexpr TrialId kB{8};
-inline constexpr absl::Duration kSecond = absl::Seconds(1);
-inline const SteadyTime kStart = SteadyTime::Now() + absl::Hours(1);
+inline constexpr absl::Duration kOneSecond = absl::Seconds(1);
+inline const SteadyTime kElectionTime = SteadyTime::Now() + absl::Hours(1);
 
 inline SamplerElection::Writer Sampler(TrialId trial_id, int writer_no, std::string machine = "m",
                                        std::uint64_t generation = 1) {
