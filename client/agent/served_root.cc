@@ -106,34 +106,32 @@ ServedRoot::~ServedRoot() {
 }
 
 ServeContext ServedRoot::ContextFor(const std::string& server) {
-  return {links_.SenderTo(server),
-          clock_,
-          face_,
-          spool_,
-          server == kOffline,
-          &processes_,
-          rings_,
-          on_ticks_,
-          options_.frame_interval,
-          traces_ != nullptr,
-          [this](const TraceJob& job) { return traces_->NoteRecording(job); },
-          [this](const TraceJob& job) {
-            const absl::Status left = traces_->Leave(job);
-            if (!left.ok())
-              log::Warning("trace_not_uploaded",
-                           {{"path", job.path}, {"why", std::string(left.message())}});
-            return left;
-          },
-          [this](const auto& writer, auto trace) { traces_->Keep(writer, std::move(trace)); },
-          [this](const auto& writer, const auto& epochs) { traces_->NoteEpochs(writer, epochs); },
-          capture_room_,
-          [this](const WriterIdentity& writer) {
-            const std::string to = links_.Resolve(writer.server);
-            // What a writer brings is shown as it is, but for one that was fetched.
-            const bool is_as_it_is = !writer.token.empty() && !writer.renews_token;
-            if (to == kOffline || is_as_it_is) return std::shared_ptr<TrialToken>();
-            return tokens_.For(to, writer.project, writer.trial, writer.token);
-          }};
+  return {.sender = links_.SenderTo(server),
+          .clock = clock_,
+          .face = face_,
+          .spool = spool_,
+          .offline = server == kOffline,
+          .processes = &processes_,
+          .rings = rings_,
+          .on_ticks = on_ticks_,
+          .frame_interval = options_.frame_interval,
+          .may_trace = traces_ != nullptr,
+          .note_recording = [this](const TraceJob& job) { return traces_->NoteRecording(job); },
+          .leave_trace = [this](const TraceJob& job) { return traces_->Leave(job); },
+          .keep_captured = [this](const auto& writer,
+                                  auto trace) { traces_->Keep(writer, std::move(trace)); },
+          .note_epochs = [this](const auto& writer,
+                                const auto& epochs) { traces_->NoteEpochs(writer, epochs); },
+          .capture_room = capture_room_,
+          .token_for = [this](const WriterIdentity& writer) { return TokenFor(writer); }};
+}
+
+std::shared_ptr<TrialToken> ServedRoot::TokenFor(const WriterIdentity& writer) {
+  const std::string to = links_.Resolve(writer.server);
+  // What a writer brings is shown as it is, but for one that was fetched.
+  const bool is_as_it_is = !writer.token.empty() && !writer.renews_token;
+  if (to == kOffline || is_as_it_is) return nullptr;
+  return tokens_.For(to, writer.project, writer.trial, writer.token);
 }
 
 void ServedRoot::VisitWriters() {

@@ -120,6 +120,8 @@ class ServedRoot {
     std::unique_ptr<RankWriter> writer;
   };
   ServeContext ContextFor(const std::string& server);
+  // What is shown for its trial; null = what its identity says.
+  std::shared_ptr<TrialToken> TokenFor(const WriterIdentity& writer);
   TrialTokens::Options TokenOptions(std::function<void()> on_change) const;
   // Null: the process is not sampled.
   const SensorSelection* SelectionFor(const Rank& rank) const;

@@ -100,6 +100,14 @@ void TraceSender::Tend() {
   StartLocked();
 }
 
+absl::Status TraceSender::Leave(const TraceJob& job) {
+  absl::Status left = outbox_.Leave(job);
+  if (!left.ok()) {
+    log::Warning("trace_not_uploaded", {{"path", job.path}, {"why", std::string(left.message())}});
+  }
+  return left;
+}
+
 std::function<void()> TraceSender::NoteRecording(const TraceJob& job) {
   const absl::StatusOr<std::string> note = outbox_.LeaveRecording(job);
   if (!note.ok()) {

@@ -66,7 +66,8 @@ class TraceSender {
               std::unique_ptr<TraceCalls> calls);
   ~TraceSender() { Stop(); }
 
-  [[nodiscard]] absl::Status Leave(const TraceJob& job) { return outbox_.Leave(job); }
+  // What could not be noted is told in the log.
+  [[nodiscard]] absl::Status Leave(const TraceJob& job);
   // A file is begun that is finished by another agent, should this one be killed. The loop calls what it gives once it has its
   // name; this outlives that. Nothing: no note could be left.
   std::function<void()> NoteRecording(const TraceJob& job);
