@@ -145,6 +145,7 @@ absl::StatusOr<PlacedTraces> PlaceTraces(TraceStore& store, const std::vector<Tr
     wire.set_rank(input.rank);
     wire.set_shift_ns(input.shift_ns);
     if (input.error_ns) wire.set_clock_error_ns(*input.error_ns);
+    if (input.drift != 0) wire.set_drift_us_per_s(input.drift * 1e6);
     wire.set_is_cut(cut.contains(input.label));
   }
   for (const std::string& note : placed.plan.notes) placed.placement.add_notes(note);

@@ -25,6 +25,7 @@ pb::TraceStepTimes ToWire(const StepTimes& step) {
   wire.set_computing_ns(step.computing_ns);
   wire.set_communicating_ns(step.communicating_ns);
   wire.set_overlap_ns(step.overlap_ns);
+  if (step.idle_ns) wire.set_idle_ns(*step.idle_ns);
   return wire;
 }
 

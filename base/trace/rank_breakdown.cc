@@ -15,14 +15,12 @@ std::int64_t Length(std::vector<Interval> intervals) {
   return IntervalSet::Of(std::move(intervals)).length();
 }
 
-RankTimes TimesOf(const StepTimes& step, const StepReport& report) {
-  const bool has_kernels = report.has_kernels;
-  const std::int64_t computing = has_kernels ? step.computing_ns : step.operating_ns;
+RankTimes TimesOf(const StepTimes& step) {
   RankTimes times;
-  times.overlap_ns = has_kernels ? step.overlap_ns : step.operating_overlap_ns;
+  times.overlap_ns = step.overlap_ns;
   times.length_ns = step.length_ns();
-  if (report.has_device) times.idle_ns = times.length_ns - step.device_busy_ns;
-  times.computation_ns = computing - times.overlap_ns;
+  times.idle_ns = step.idle_ns;
+  times.computation_ns = step.computing_ns - times.overlap_ns;
   times.communication_ns = step.communicating_ns - times.overlap_ns;
   times.other_ns =
       times.length_ns - times.computation_ns - times.overlap_ns - times.communication_ns;
@@ -76,7 +74,7 @@ void RankBreakdown::Add(std::size_t rank_no, StepReport report) {
   rows_[rank_no].device_busy_ns += report.device_busy_ns;
   rows_[rank_no].device_span_ns += report.device_span_ns;
   for (StepTimes& step : report.steps) {
-    const RankTimes times = TimesOf(step, report);
+    const RankTimes times = TimesOf(step);
     steps.push_back({std::move(step.name), times});
   }
 }

@@ -139,7 +139,7 @@ void StepBreakdown::MoveToDevice(const std::vector<DeviceSide>& sides, StepRepor
 
 StepTimes StepBreakdown::Break(const Step& step,
                                const std::array<IntervalSet, kStepClassCount>& busy,
-                               const IntervalSet& device) const {
+                               StepClass computes, const IntervalSet* device) {
   StepTimes times;
   times.name = step.name;
   times.begin_ns = step.host.begin;
@@ -153,18 +153,13 @@ StepTimes StepBreakdown::Break(const Step& step,
     taken = taken.Or(within);
   }
   times.class_ns[static_cast<std::size_t>(StepClass::kOther)] = rest;
-  const IntervalSet computing =
-      busy[static_cast<std::size_t>(StepClass::kKernel)].Within(step.host);
+  const IntervalSet computing = busy[static_cast<std::size_t>(computes)].Within(step.host);
   const IntervalSet communicating =
       busy[static_cast<std::size_t>(StepClass::kCommunication)].Within(step.host);
   times.computing_ns = computing.length();
   times.communicating_ns = communicating.length();
   times.overlap_ns = computing.And(communicating).length();
-  const IntervalSet operating =
-      busy[static_cast<std::size_t>(StepClass::kProcessor)].Within(step.host);
-  times.operating_ns = operating.length();
-  times.operating_overlap_ns = operating.And(communicating).length();
-  times.device_busy_ns = device.Within(step.host).length();
+  if (device != nullptr) times.idle_ns = times.length_ns() - device->Within(step.host).length();
   return times;
 }
 
@@ -235,8 +230,11 @@ StepReport StepBreakdown::Finish() {
   if (options_.tells_collectives) TellCollectives(hosts, report);
   std::array<IntervalSet, kStepClassCount> busy;
   for (std::size_t i = 0; i < kStepClassCount; ++i) busy[i] = IntervalSet::Of(std::move(busy_[i]));
-  report.has_kernels = busy[static_cast<std::size_t>(StepClass::kKernel)].length() > 0;
-  for (const Step& step : steps_) report.steps.push_back(Break(step, busy, device));
+  const bool has_kernels = busy[static_cast<std::size_t>(StepClass::kKernel)].length() > 0;
+  const StepClass computes = has_kernels ? StepClass::kKernel : StepClass::kProcessor;
+  for (const Step& step : steps_) {
+    report.steps.push_back(Break(step, busy, computes, report.has_device ? &device : nullptr));
+  }
   return report;
 }
 
@@ -248,9 +246,7 @@ StepTimes SumOf(const StepReport& report) {
     sum.computing_ns += step.computing_ns;
     sum.communicating_ns += step.communicating_ns;
     sum.overlap_ns += step.overlap_ns;
-    sum.operating_ns += step.operating_ns;
-    sum.operating_overlap_ns += step.operating_overlap_ns;
-    sum.device_busy_ns += step.device_busy_ns;
+    if (step.idle_ns) sum.idle_ns = sum.idle_ns.value_or(0) + *step.idle_ns;
   }
   return sum;
 }

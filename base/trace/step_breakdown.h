@@ -21,6 +21,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,14 +39,13 @@ struct StepTimes {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
   std::array<std::int64_t, kStepClassCount> class_ns{};
-  // Of kernels that compute and of communication; both, where they ran at once.
+  // Of kernels that compute, in a trace without any of the processor's operators, and of communication; both, where they
+  // ran at once.
   std::int64_t computing_ns = 0;
   std::int64_t communicating_ns = 0;
   std::int64_t overlap_ns = 0;
-  // The same of the processor's operators, which compute where no kernel does.
-  std::int64_t operating_ns = 0;
-  std::int64_t operating_overlap_ns = 0;
-  std::int64_t device_busy_ns = 0;  // with whatever it does
+  // While no device did anything, whatever the processor did. Nothing: the trace tells of no device.
+  std::optional<std::int64_t> idle_ns = {};
 
   std::int64_t length_ns() const { return end_ns - begin_ns; }
 };
@@ -54,7 +54,6 @@ struct StepReport {
   std::vector<StepTimes> steps;
   std::int64_t steps_left_out = 0;
   bool has_device = false;
-  bool has_kernels = false;  // that compute
   // Of all device events, from the first to the last: busy, and the whole.
   std::int64_t device_busy_ns = 0;
   std::int64_t device_span_ns = 0;
@@ -119,8 +118,9 @@ class StepBreakdown {
   void MoveToDevice(const std::vector<DeviceSide>& sides, StepReport& report);
   // `hosts`: the steps as the processor saw them.
   void TellCollectives(const std::vector<Interval>& hosts, StepReport& report);
-  StepTimes Break(const Step& step, const std::array<IntervalSet, kStepClassCount>& busy,
-                  const IntervalSet& device) const;
+  // `device`: null where there is none.
+  static StepTimes Break(const Step& step, const std::array<IntervalSet, kStepClassCount>& busy,
+                         StepClass computes, const IntervalSet* device);
 
   const Options options_;
   std::vector<Step> steps_;

@@ -30,7 +30,8 @@ constexpr char kExamples[] =
     "processor, other; so\n"
     "loading that hides behind kernels is no loader time. `overlap` is the part of communication "
     "during which\n"
-    "kernels computed.\n"
+    "kernels computed (of a trace without any: operators), `idle` what no device did anything "
+    "in.\n"
     "Several are one table, a row for each rank, of which the trace or its file's name tells: "
     "computation,\n"
     "communication and their overlap, and of each collective how much of it was waiting for other "
@@ -81,7 +82,12 @@ std::string ReportText(const Reported& reported, const Paint& paint) {
   if (report.has_device) {
     absl::StrAppend(&text, "\n  device busy ",
                     PercentTexts({Part(report.device_busy_ns, report.device_span_ns)})[0],
-                    " from its first event to its last\n");
+                    " from its first event to its last");
+    if (sum.idle_ns) {
+      absl::StrAppend(&text, ", idle ",
+                      SecondsText(static_cast<double>(*sum.idle_ns) * kNs / count), " a step");
+    }
+    text += "\n";
   }
   if (sum.communicating_ns > 0) {
     absl::StrAppend(&text, "  communication ",
@@ -122,12 +128,16 @@ nlohmann::json JsonOf(const StepTimes& step) {
   for (std::size_t i = 0; i < kStepClassCount; ++i) {
     classes[StepClassName(static_cast<StepClass>(i))] = static_cast<double>(step.class_ns[i]) * kNs;
   }
-  return {{"name", step.name},
-          {"seconds", static_cast<double>(step.length_ns()) * kNs},
-          {"class_seconds", classes},
-          {"computing_seconds", static_cast<double>(step.computing_ns) * kNs},
-          {"communicating_seconds", static_cast<double>(step.communicating_ns) * kNs},
-          {"overlap_seconds", static_cast<double>(step.overlap_ns) * kNs}};
+  nlohmann::json json = {
+      {"name", step.name},
+      {"seconds", static_cast<double>(step.length_ns()) * kNs},
+      {"class_seconds", classes},
+      {"computing_seconds", static_cast<double>(step.computing_ns) * kNs},
+      {"communicating_seconds", static_cast<double>(step.communicating_ns) * kNs},
+      {"overlap_seconds", static_cast<double>(step.overlap_ns) * kNs},
+      {"idle_seconds", nullptr}};
+  if (step.idle_ns) json["idle_seconds"] = static_cast<double>(*step.idle_ns) * kNs;
+  return json;
 }
 
 nlohmann::json JsonOf(const StepReport& report) {
@@ -150,6 +160,7 @@ StepTimes TimesOf(const v1::TraceStepTimes& wire) {
   step.computing_ns = wire.computing_ns();
   step.communicating_ns = wire.communicating_ns();
   step.overlap_ns = wire.overlap_ns();
+  if (wire.has_idle_ns()) step.idle_ns = wire.idle_ns();
   return step;
 }
 

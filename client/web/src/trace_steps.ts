@@ -64,9 +64,9 @@ export function stepTable(answer: SummarizeTraceResponse): StepTable | null {
 function factsOf(answer: SummarizeTraceResponse, total: TraceStepTimes, count: number): string[] {
   const facts = [`${plural(count, "step")} of ${text(Number(total.lengthNs) / count)} on average.`];
   const percent = (part: bigint, whole: bigint): string => percentTexts([share(Number(part), Number(whole))])[0] ?? "";
-  if (answer.hasDevice) facts.push(`The device was busy ${percent(answer.deviceBusyNs, answer.deviceSpanNs)} of the time from its first event to its last.`);
+  if (answer.hasDevice) facts.push(`The device was busy ${percent(answer.deviceBusyNs, answer.deviceSpanNs)} of the time from its first event to its last${total.idleNs === undefined ? "" : `, and idle for ${text(Number(total.idleNs) / count)} a step`}.`);
   if (total.communicatingNs > 0n) {
-    facts.push(`Communication took ${text(Number(total.communicatingNs) / count)} a step; kernels computed during ${percent(total.overlapNs, total.communicatingNs)} of it.`);
+    facts.push(`Communication took ${text(Number(total.communicatingNs) / count)} a step; something was computed during ${percent(total.overlapNs, total.communicatingNs)} of it.`);
   }
   if (answer.stepsLeftOut > 0n) facts.push(`${plural(answer.stepsLeftOut, "step")} at the end left out: recording stopped before the device's part.`);
   if (answer.isCut) facts.push("The trace ends too early; what it has is counted.");

@@ -38,9 +38,11 @@ export function cycleWord(header: TraceHeader | undefined): string {
 /** What bounds the error of its clock, and by how much it was shifted. */
 export function clockWords(input: MergedTrace): { readonly error: string; readonly shift: string } {
   const shift = Number(input.shiftNs) / 1e9;
+  const drift = input.driftUsPerS ?? 0;
   return {
     error: input.clockErrorNs === undefined ? "unknown" : `±${secondsText(Number(input.clockErrorNs) / 1e9)}`,
-    shift: shift === 0 ? "not shifted" : `shifted by ${shift > 0 ? "+" : "−"}${secondsText(Math.abs(shift))}`,
+    shift: (shift === 0 ? "not shifted" : `shifted by ${shift > 0 ? "+" : "−"}${secondsText(Math.abs(shift))}`)
+      + (drift === 0 ? "" : `, ${drift > 0 ? "+" : "−"}${secondsText(Math.abs(drift) / 1e6)} more each second`),
   };
 }
 

@@ -23,6 +23,7 @@ test("a trace's state and cycle read as on the command line", () => {
 
 test("what nothing tells of a clock is not called exact", () => {
   assert.deepEqual(clockWords(create(MergedTraceSchema, { shiftNs: -1_500_000n, clockErrorNs: 0n })), { error: "±0 s", shift: "shifted by −1.50 ms" });
+  assert.deepEqual(clockWords(create(MergedTraceSchema, { shiftNs: 1_500_000n, driftUsPerS: -20 })), { error: "unknown", shift: "shifted by +1.50 ms, −20.0 µs more each second" });
   assert.deepEqual(clockWords(create(MergedTraceSchema, {})), { error: "unknown", shift: "not shifted" });
 });
 
@@ -41,7 +42,7 @@ test("the steps of a trace read as on the command line", () => {
   const step = (name: string, kernelNs: bigint) => ({ name, lengthNs: 10_000_000n, kernelNs, dataLoaderNs: 1_000_000n, otherNs: 9_000_000n - kernelNs });
   const table = stepTable(create(SummarizeTraceResponseSchema, {
     steps: [step("ProfilerStep#3", 4_000_000n), step("ProfilerStep#4", 6_000_000n)], stepCount: 2n,
-    total: { lengthNs: 20_000_000n, kernelNs: 10_000_000n, dataLoaderNs: 2_000_000n, otherNs: 8_000_000n, communicatingNs: 4_000_000n, overlapNs: 1_000_000n },
+    total: { lengthNs: 20_000_000n, kernelNs: 10_000_000n, dataLoaderNs: 2_000_000n, otherNs: 8_000_000n, communicatingNs: 4_000_000n, overlapNs: 1_000_000n, idleNs: 6_000_000n },
     hasDevice: true, deviceBusyNs: 3n, deviceSpanNs: 4n, stepsLeftOut: 1n, isCut: true, badCount: 2n, eventsOverBound: 3n,
   }));
   assert.deepEqual(table?.classes, [
@@ -53,8 +54,8 @@ test("the steps of a trace read as on the command line", () => {
     { name: "ProfilerStep#4", lengthText: "10.0 ms", shareTexts: ["60.0 %", "10.0 %", "30.0 %"] },
   ]);
   assert.deepEqual(table?.facts, [
-    "2 steps of 10.0 ms on average.", "The device was busy 75.0 % of the time from its first event to its last.",
-    "Communication took 2.00 ms a step; kernels computed during 25.0 % of it.", "1 step at the end left out: recording stopped before the device's part.",
+    "2 steps of 10.0 ms on average.", "The device was busy 75.0 % of the time from its first event to its last, and idle for 3.00 ms a step.",
+    "Communication took 2.00 ms a step; something was computed during 25.0 % of it.", "1 step at the end left out: recording stopped before the device's part.",
     "The trace ends too early; what it has is counted.", "2 things that is no event left out.", "3 events beyond what is held at once not counted.",
   ]);
 });

@@ -87,6 +87,22 @@ TEST_F(StepBreakdownTest, AllClasses) {
   EXPECT_TRUE(report.has_device);
   EXPECT_EQ(report.device_busy_ns, 30'000);
   EXPECT_EQ(report.device_span_ns, 40'000);
+  EXPECT_EQ(report.steps[0].idle_ns, 370'000);
+  EXPECT_EQ(SumOf(report).idle_ns, 370'000);
+}
+
+// As a training of processors alone, over Gloo.
+TEST_F(StepBreakdownTest, WithoutKernelsOperatorsCompute) {
+  Step(0, 1000);
+  Op(0, 600);
+  Take("cpu_op", "gloo:all_reduce", 400, 400);
+  const StepReport report = breakdown_.Finish();
+  ASSERT_EQ(report.steps.size(), 1u);
+  EXPECT_EQ(report.steps[0].computing_ns, 600'000);
+  EXPECT_EQ(report.steps[0].communicating_ns, 400'000);
+  EXPECT_EQ(report.steps[0].overlap_ns, 200'000);
+  EXPECT_EQ(report.steps[0].idle_ns, std::nullopt);
+  EXPECT_EQ(SumOf(report).idle_ns, std::nullopt);
 }
 
 TEST_F(StepBreakdownTest, ARuntimeCallOfTheStepItself) {
