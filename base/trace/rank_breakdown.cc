@@ -27,59 +27,97 @@ RankTimes TimesOf(const StepTimes& step) {
   return times;
 }
 
-// Collectives are not clipped where their steps end: those of absurd traces may be longer together than any time is.
-void AddBounded(std::int64_t& sum, std::int64_t ns) { sum = BoundedSum(sum, ns); }
+void Grow(std::int64_t& sum, std::int64_t ns) { sum = BoundedSum(sum, ns); }
 
+// Several traces of one rank may be longer together than any time is, as may collectives, which no step clips.
 void AddTo(RankTimes& sum, const RankTimes& times) {
-  sum.computation_ns += times.computation_ns;
-  sum.overlap_ns += times.overlap_ns;
-  sum.communication_ns += times.communication_ns;
-  sum.other_ns += times.other_ns;
-  sum.length_ns += times.length_ns;
+  Grow(sum.computation_ns, times.computation_ns);
+  Grow(sum.overlap_ns, times.overlap_ns);
+  Grow(sum.communication_ns, times.communication_ns);
+  Grow(sum.other_ns, times.other_ns);
+  Grow(sum.length_ns, times.length_ns);
   if (sum.idle_ns && times.idle_ns) {
-    *sum.idle_ns += *times.idle_ns;
+    Grow(*sum.idle_ns, *times.idle_ns);
   } else {
     sum.idle_ns.reset();
   }
-  AddBounded(sum.transfer_ns, times.transfer_ns);
-  AddBounded(sum.wait_ns, times.wait_ns);
+  Grow(sum.transfer_ns, times.transfer_ns);
+  Grow(sum.wait_ns, times.wait_ns);
 }
 
 }  // namespace
 
-void RankBreakdown::Add(std::size_t rank_no, StepReport report) {
+bool RankBreakdown::Add(std::size_t rank_no, StepReport report) {
+  if (report.steps.size() > kStepsMax - step_count_) return false;
+  step_count_ += report.steps.size();
   if (rank_no >= rows_.size()) {
     rows_.resize(rank_no + 1);
     trace_counts_.resize(rank_no + 1);
   }
+  RankRow& row = rows_[rank_no];
   const std::string nameless = absl::StrCat("\n", trace_counts_[rank_no]++);
-  std::vector<RankStep>& steps = rows_[rank_no].steps;
-  const std::size_t first = steps.size();
-  for (CollectiveCall& call : report.collectives) {
-    if (call_count_ >= kCallsMax || call.ranges.size() > kRangesMax - range_count_) {
-      ++unmatched_count_;
-      continue;
-    }
-    ++call_count_;
-    range_count_ += call.ranges.size();
-    std::vector<Range> ranges;
-    ranges.reserve(call.ranges.size());
-    for (const Interval& at : call.ranges) ranges.push_back({at});
+  const std::size_t first = row.steps.size();
+  for (const CollectiveCall& call : report.collectives) {
     const CollectiveName& name = report.collective_names[static_cast<std::size_t>(call.name_no)];
     const auto step_no = static_cast<std::size_t>(call.step_no);
     const std::string& step = report.steps[step_no].name;
-    calls_[{step.empty() ? nameless : step, name.name, name.group}].push_back(
-        {rank_no, first + step_no, std::move(ranges)});
+    const bool may_grow = call_count_ < kCallsMax;
+    const Key key = {NumberOf(step.empty() ? nameless : step, may_grow),
+                     NumberOf(name.name, may_grow), NumberOf(name.group, may_grow)};
+    if (!AddCall(rank_no, first + step_no, key, call.ranges)) AddRoomless(key);
   }
-  rows_[rank_no].device_busy_ns += report.device_busy_ns;
-  rows_[rank_no].device_span_ns += report.device_span_ns;
+  Grow(row.device_busy_ns, report.device_busy_ns);
+  Grow(row.device_span_ns, report.device_span_ns);
   for (StepTimes& step : report.steps) {
     const RankTimes times = TimesOf(step);
-    steps.push_back({std::move(step.name), times});
+    row.steps.push_back({std::move(step.name), times});
   }
+  return true;
 }
 
-void RankBreakdown::Match(std::vector<Call>& calls) {
+std::int32_t RankBreakdown::NumberOf(const std::string& text, bool may_grow) {
+  if (!may_grow || texts_.size() >= kTextsMax) {
+    const auto known = text_nos_.find(text);
+    return known == text_nos_.end() ? kNoText : known->second;
+  }
+  const auto [known, is_new] =
+      text_nos_.try_emplace(text, static_cast<std::int32_t>(texts_.size()));
+  if (is_new) texts_.push_back(&known->first);
+  return known->second;
+}
+
+bool RankBreakdown::AddCall(std::size_t rank_no, std::size_t step_no, const Key& key,
+                            const std::vector<Interval>& ranges) {
+  if (call_count_ >= kCallsMax || ranges.size() > kRangesMax - range_count_ ||
+      std::min({key.step, key.name, key.group}) == kNoText) {
+    return false;
+  }
+  ++call_count_;
+  range_count_ += ranges.size();
+  Call& call = calls_[key].calls.emplace_back(Call{.rank_no = rank_no, .step_no = step_no});
+  call.ranges.reserve(ranges.size());
+  for (const Interval& at : ranges) call.ranges.push_back({at});
+  return true;
+}
+
+void RankBreakdown::AddRoomless(const Key& key) {
+  ++roomless_count_;
+  auto known = calls_.find(key);
+  // What comes there later would be taken for the whole.
+  if (known == calls_.end() && call_count_ < kCallsMax &&
+      std::min({key.step, key.name, key.group}) != kNoText) {
+    ++call_count_;
+    known = calls_.try_emplace(key).first;
+  }
+  if (known != calls_.end()) known->second.has_roomless = true;
+}
+
+void RankBreakdown::Match(Alike& alike) {
+  std::vector<Call>& calls = alike.calls;
+  if (alike.has_roomless) {
+    roomless_count_ += std::ssize(calls);
+    return;
+  }
   const auto is_before = [](const Call& a, const Call& b) { return a.rank_no < b.rank_no; };
   std::stable_sort(calls.begin(), calls.end(), is_before);
   const std::size_t count = static_cast<std::size_t>(
@@ -138,26 +176,27 @@ void RankBreakdown::CountStep(const std::vector<NamedCall>& calls) {
   RankTimes& times = row.steps[calls.front().call->step_no].times;
   std::tie(times.transfer_ns, times.wait_ns) = count(0, calls.size());
   for (std::size_t first = 0, behind = 0; first < calls.size(); first = behind) {
-    while (behind < calls.size() && *calls[behind].name == *calls[first].name) ++behind;
+    while (behind < calls.size() && calls[behind].name_no == calls[first].name_no) ++behind;
     const auto [transfer_ns, wait_ns] = count(first, behind);
-    CollectiveTimes& of_name = row.collectives[*calls[first].name];
+    CollectiveTimes& of_name =
+        row.collectives[*texts_[static_cast<std::size_t>(calls[first].name_no)]];
     of_name.call_count += static_cast<std::int64_t>(behind - first);
-    AddBounded(of_name.transfer_ns, transfer_ns);
-    AddBounded(of_name.wait_ns, wait_ns);
+    Grow(of_name.transfer_ns, transfer_ns);
+    Grow(of_name.wait_ns, wait_ns);
   }
 }
 
 RankReport RankBreakdown::Finish() {
   std::vector<NamedCall> matched;
-  for (auto& [key, calls] : calls_) {
-    Match(calls);
-    for (const Call& call : calls) {
-      if (call.is_matched) matched.push_back({&call, &key.name});
+  for (auto& [key, alike] : calls_) {
+    Match(alike);
+    for (const Call& call : alike.calls) {
+      if (call.is_matched) matched.push_back({&call, key.name});
     }
   }
   std::sort(matched.begin(), matched.end(), [](const NamedCall& a, const NamedCall& b) {
-    return std::tie(a.call->rank_no, a.call->step_no, *a.name) <
-           std::tie(b.call->rank_no, b.call->step_no, *b.name);
+    return std::tie(a.call->rank_no, a.call->step_no, a.name_no) <
+           std::tie(b.call->rank_no, b.call->step_no, b.name_no);
   });
   std::vector<NamedCall> of_step;
   for (std::size_t i = 0; i < matched.size(); ++i) {
@@ -173,7 +212,9 @@ RankReport RankBreakdown::Finish() {
     row.sum.idle_ns = 0;
     for (const RankStep& step : row.steps) AddTo(row.sum, step.times);
   }
-  return {.ranks = std::move(rows_), .unmatched_count = unmatched_count_};
+  return {.ranks = std::move(rows_),
+          .unmatched_count = unmatched_count_,
+          .roomless_count = roomless_count_};
 }
 
 }  // namespace stepwell

@@ -7,11 +7,13 @@
 // ranks that have it in a step have it in different numbers, nobody knows which is which: those are left out, as are
 // collectives of one rank alone.
 //
+// What found no room is left out with what other ranks have at the same place: of those nobody knows who came last.
+//
 //   RankBreakdown breakdown;
 //   breakdown.Add(0, step_breakdown.Finish());  // each trace
 //   const RankReport report = breakdown.Finish();
 //
-// Confined to one thread. Memory: that of the reports' steps, and of kCallsMax collectives with kRangesMax ranges.
+// Confined to one thread. Memory: that of kStepsMax steps, and of kCallsMax collectives with kRangesMax ranges.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +23,12 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/node_hash_map.h"
 #include "base/trace/step_breakdown.h"
 
 namespace stepwell {
 
-// The first four add to the length.
+// The first four add to the length. Sums end at what int64 holds.
 struct RankTimes {
   std::int64_t computation_ns =
       0;                        // and nothing else: by kernels, of a trace without any by operators
@@ -62,17 +65,21 @@ struct RankRow {
 
 struct RankReport {
   std::vector<RankRow> ranks;
-  std::int64_t unmatched_count = 0;  // calls of collectives, of all ranks
+  // Calls of collectives, of all ranks: that others do not have alike, and that found no room or others' did not.
+  std::int64_t unmatched_count = 0;
+  std::int64_t roomless_count = 0;
 };
 
 class RankBreakdown {
  public:
-  // Of all ranks; those beyond are left out.
+  // Of all ranks; what is beyond is left out.
+  static constexpr std::size_t kStepsMax = 1'000'000;
   static constexpr std::size_t kCallsMax = 4'000'000;
   static constexpr std::size_t kRangesMax = 8'000'000;
+  static constexpr std::size_t kTextsMax = 1'000'000;  // names of steps, collectives and groups
 
-  // One trace of a rank; its numbers count from 0 without a hole.
-  void Add(std::size_t rank_no, StepReport report);
+  // One trace of a rank; its numbers count from 0 without a hole. False: its steps find no room, and nothing of it is taken.
+  bool Add(std::size_t rank_no, StepReport report);
   // Once.
   RankReport Finish();
 
@@ -89,28 +96,44 @@ class RankBreakdown {
   };
   struct NamedCall {
     const Call* call = nullptr;
-    const std::string* name = nullptr;
+    std::int32_t name_no = 0;
+  };
+  // By numbers of their texts.
+  struct Key {
+    std::int32_t step = 0;
+    std::int32_t name = 0;
+    std::int32_t group = 0;
+    auto operator<=>(const Key&) const = default;
+  };
+  // Of one step, name and group.
+  struct Alike {
+    std::vector<Call> calls;  // of all ranks, each rank's in order of time
+    bool has_roomless = false;
   };
 
-  // Of one step, name and group: those of all ranks, each rank's in order of time.
-  void Match(std::vector<Call>& calls);
+  // `may_grow`: it may be a new one. kNoText: it is not known.
+  static constexpr std::int32_t kNoText = -1;
+  std::int32_t NumberOf(const std::string& text, bool may_grow);
+  // Whether it found room.
+  bool AddCall(std::size_t rank_no, std::size_t step_no, const Key& key,
+               const std::vector<Interval>& ranges);
+  // Whose place is known: what others have there is left out, too.
+  void AddRoomless(const Key& key);
+  void Match(Alike& alike);
   // The one at `index` of each rank, of which each has `count`.
   static bool MatchOne(std::vector<Call>& calls, std::size_t index, std::size_t count);
   void CountStep(const std::vector<NamedCall>& calls);
 
   std::vector<RankRow> rows_;
   std::vector<std::int64_t> trace_counts_;
-  // By step, name and group.
-  struct Key {
-    std::string step;
-    std::string name;
-    std::string group;
-    auto operator<=>(const Key&) const = default;
-  };
-  std::map<Key, std::vector<Call>> calls_;
+  absl::node_hash_map<std::string, std::int32_t> text_nos_;
+  std::vector<const std::string*> texts_;
+  std::map<Key, Alike> calls_;
+  std::size_t step_count_ = 0;
   std::size_t call_count_ = 0;
   std::size_t range_count_ = 0;
   std::int64_t unmatched_count_ = 0;
+  std::int64_t roomless_count_ = 0;
 };
 
 }  // namespace stepwell

@@ -133,17 +133,22 @@ bool DirectoryIsThere(const std::string& directory) {
   return stat(directory.c_str(), &found) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
-bool HasNoteOf(const TraceOutbox& outbox, const std::string& path) {
-  for (const std::string& name : outbox.Names()) {
+// A note of another writer may name that path, too: its file was of that name, and is gone.
+bool HasNoteOf(const TraceOutbox& outbox, const TraceJob& whole) {
+  const absl::StatusOr<std::vector<std::string>> names = outbox.Names();
+  if (!names.ok()) return false;
+  for (const std::string& name : *names) {
     const absl::StatusOr<TraceJob> job = outbox.Read(name);
-    if (job.ok() && job->path == path) return true;
+    if (job.ok() && job->path == whole.path && job->writer.writer == whole.writer.writer) {
+      return true;
+    }
   }
   return false;
 }
 
 // Another one may lie there, of an agent that was killed before the old name was gone.
 absl::Status LeaveOnce(const TraceOutbox& outbox, const TraceJob& whole) {
-  if (!whole.writer.tracing.uploads || HasNoteOf(outbox, whole.path)) return absl::OkStatus();
+  if (!whole.writer.tracing.uploads || HasNoteOf(outbox, whole)) return absl::OkStatus();
   const absl::Status left = outbox.Leave(whole);
   return left.ok() ? left : absl::FailedPreconditionError(left.message());
 }

@@ -161,6 +161,8 @@ void RankTrace::Finish() {
   if (ending_ != nullptr) FinishCycle(*ending_);
   ending_ = nullptr;
   FinishCycle(*cycle_);
+  // Its lock says that it is written: what could not be finished is then the sender's to try again.
+  cycle_->file.reset();
 }
 
 void RankTrace::FinishCycle(Cycle& cycle) const {

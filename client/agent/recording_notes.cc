@@ -1,7 +1,6 @@
 #include "client/agent/recording_notes.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -18,11 +17,13 @@ void TellUnfinished(const std::string& note, const std::string& path, const absl
 }  // namespace
 
 bool RecordingNotes::FinishNext(const std::function<bool()>& may_go_on) {
-  const std::vector<std::string> names = outbox_.Recordings();
+  const absl::StatusOr<std::vector<std::string>> names = outbox_.Recordings();
+  list_due_ = names.ok() ? SteadyTime::InfiniteFuture() : SteadyTime::Now() + options_.look;
+  if (!names.ok()) return false;
   std::erase_if(notes_, [&](const auto& entry) {
-    return std::find(names.begin(), names.end(), entry.first) == names.end();
+    return std::find(names->begin(), names->end(), entry.first) == names->end();
   });
-  for (const std::string& name : names) {
+  for (const std::string& name : *names) {
     Note& note = notes_[name];
     if (!note.due.HasPassed()) continue;
     Finish(name, note, may_go_on);
@@ -32,17 +33,21 @@ bool RecordingNotes::FinishNext(const std::function<bool()>& may_go_on) {
 }
 
 SteadyTime RecordingNotes::due() const {
-  SteadyTime due = SteadyTime::InfiniteFuture();
+  SteadyTime due = list_due_;
   for (const auto& [name, note] : notes_) due = std::min(due, note.due);
   return due;
 }
 
 void RecordingNotes::Finish(const std::string& name, Note& note,
                             const std::function<bool()>& may_go_on) {
+  // Also of one that cannot be removed.
+  Rest(note, options_.rest);
   const absl::StatusOr<TraceJob> job = outbox_.Read(name);
   if (absl::IsInvalidArgument(job.status())) {
-    log::Warning("trace_note_unusable",
-                 {{"note", name}, {"why", std::string(job.status().message())}});
+    if (IsNews(note)) {
+      log::Warning("trace_note_unusable",
+                   {{"note", name}, {"why", std::string(job.status().message())}});
+    }
     return outbox_.Remove(name);
   }
   // It is gone, or cannot be read for now.
@@ -71,16 +76,11 @@ void RecordingNotes::Judge(const std::string& name, const TraceJob& job, const a
       return Rest(note, options_.look);
     }
   }
-  const bool is_over = is_absent || absl::IsNotFound(failed) || absl::IsInvalidArgument(failed);
-  // Of one that was finished meanwhile the note is gone, too.
-  if (is_over && !IsThere(name)) return Rest(note, options_.look);
-  if (!std::exchange(note.is_told, true)) TellUnfinished(name, job.path, failed);
-  if (is_over) return outbox_.Remove(name);
-  Rest(note, options_.rest);
-}
-
-bool RecordingNotes::IsThere(const std::string& name) const {
-  return !absl::IsNotFound(outbox_.Read(name).status());
+  const bool is_gone = absl::IsNotFound(failed);
+  // Of one that was just finished the note goes next.
+  if (is_gone && !std::exchange(note.is_gone, true)) return Rest(note, options_.look);
+  if (IsNews(note)) TellUnfinished(name, job.path, failed);
+  if (is_absent || is_gone || absl::IsInvalidArgument(failed)) outbox_.Remove(name);
 }
 
 }  // namespace stepwell::agent

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -44,17 +45,21 @@ class RecordingNotes {
   struct Note {
     SteadyTime due = {};
     SteadyTime absent_since = SteadyTime::InfiniteFuture();
+    bool is_gone = false;  // its file, at the last look
     bool is_told = false;
   };
 
   void Finish(const std::string& name, Note& note, const std::function<bool()>& may_go_on);
+  // What is to be said of it is said once.
+  static bool IsNews(Note& note) { return !std::exchange(note.is_told, true); }
   void Judge(const std::string& name, const TraceJob& job, const absl::Status& failed, Note& note);
   static void Rest(Note& note, absl::Duration rest) { note.due = SteadyTime::Now() + rest; }
-  bool IsThere(const std::string& name) const;
 
   const TraceOutbox& outbox_;
   const Options options_;
   std::map<std::string, Note> notes_;
+  // Of all, where they could not be listed.
+  SteadyTime list_due_ = SteadyTime::InfiniteFuture();
 };
 
 }  // namespace stepwell::agent

@@ -162,15 +162,21 @@ bool TraceOutbox::MayHaveNew() {
   return folder.ok() && watch_.MayHaveChanged(folder->get());
 }
 
-std::vector<std::string> TraceOutbox::Names() const { return NamesWith(spool::kTraceNoteEnding); }
+absl::StatusOr<std::vector<std::string>> TraceOutbox::Names() const {
+  return NamesWith(spool::kTraceNoteEnding);
+}
 
-std::vector<std::string> TraceOutbox::Recordings() const { return NamesWith(kRecordingEnding); }
+absl::StatusOr<std::vector<std::string>> TraceOutbox::Recordings() const {
+  return NamesWith(kRecordingEnding);
+}
 
-std::vector<std::string> TraceOutbox::NamesWith(const char* ending) const {
+absl::StatusOr<std::vector<std::string>> TraceOutbox::NamesWith(const char* ending) const {
   const absl::StatusOr<FileDescriptor> folder = Folder();
-  if (!folder.ok()) return {};
+  // Nobody has left one yet.
+  if (absl::IsNotFound(folder.status())) return std::vector<std::string>();
+  if (!folder.ok()) return folder.status();
   const absl::StatusOr<std::vector<std::string>> names = ListNames(folder->get());
-  if (!names.ok()) return {};
+  if (!names.ok()) return names.status();
   std::vector<std::pair<std::pair<std::int64_t, std::int64_t>, std::string>> notes;
   for (const std::string& name : *names) {
     struct stat status {};

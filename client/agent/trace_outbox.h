@@ -3,7 +3,7 @@
 // the disk does. Thread-compatible; notes of others come and go meanwhile.
 //
 //   STEPWELL_RETURN_IF_ERROR(TraceOutbox(format_directory).Leave(job));
-//   for (const std::string& name : outbox.Names()) ... outbox.Read(name) ... outbox.Remove(name)
+//   for (const std::string& name : *outbox.Names()) ... outbox.Read(name) ... outbox.Remove(name)
 #pragma once
 
 #include <string>
@@ -40,23 +40,23 @@ class TraceOutbox {
 
   // Another note may lie there than when this was last asked. Cheap: asked at each visit.
   bool MayHaveNew();
-  // Of whole notes, the oldest first.
-  std::vector<std::string> Names() const;
+  // Of whole notes, the oldest first. Who cannot list them (descriptors are short) knows of none that it is gone.
+  absl::StatusOr<std::vector<std::string>> Names() const;
   // Likewise, of LeaveRecording's.
-  std::vector<std::string> Recordings() const;
+  absl::StatusOr<std::vector<std::string>> Recordings() const;
   // Of a spool that was copied or moved since: with the path of the file that came along, where one did. kNotFound: it is gone;
   // kInvalidArgument: it is none.
   absl::StatusOr<TraceJob> Read(const std::string& name) const;
   void Remove(const std::string& name) const;
   // Whether a note may have that file sent: a regular one, no link, of whose outbox this is, or readable to all. kNotFound:
-  // there is no such file; kFailedPrecondition: it cannot be opened for now; kInvalidArgument: it may not. Whoever may read more than that user must not rely on it: the file
-  // may be exchanged behind the look.
+  // there is no such file; kFailedPrecondition: it cannot be opened for now; kInvalidArgument: it may not. Whoever may read more
+  // than that user must not rely on it: the file may be exchanged behind the look.
   absl::Status CheckFile(const std::string& path) const;
 
  private:
   absl::StatusOr<FileDescriptor> Folder() const;
   absl::StatusOr<std::string> Write(const TraceJob& job, const char* ending) const;
-  std::vector<std::string> NamesWith(const char* ending) const;
+  absl::StatusOr<std::vector<std::string>> NamesWith(const char* ending) const;
   // Absolute, as of now.
   absl::StatusOr<std::string> FolderPath() const;
   // Where KeepFile's file of that name lies by now; the path itself, where there is none here.

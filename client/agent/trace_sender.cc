@@ -71,6 +71,11 @@ v1::TrialRef RefOf(const WriterIdentity& writer) {
   return trial;
 }
 
+// For certain.
+bool IsEmpty(const absl::StatusOr<std::vector<std::string>>& names) {
+  return names.ok() && names->empty();
+}
+
 RecordingNotes::Options OfRecordings(const TraceSender::Options& options) {
   RecordingNotes::Options of = options.recordings;
   of.sends_named_files = options.sends_named_files;
@@ -92,7 +97,7 @@ TraceSender::TraceSender(int format_directory, Options options, Resolve resolve,
 void TraceSender::Tend() {
   // A folder that changed just now is looked through once more, as is one that held the last note.
   if (!outbox_.MayHaveNew() ||
-      (outbox_.Names().empty() && outbox_.Recordings().empty() && outbox_.OwnFolders().empty())) {
+      (IsEmpty(outbox_.Names()) && IsEmpty(outbox_.Recordings()) && outbox_.OwnFolders().empty())) {
     return;
   }
   const absl::MutexLock lock(&mu_);
@@ -138,9 +143,13 @@ void TraceSender::Keep(const WriterIdentity& writer, CapturedTrace trace) {
 
 void TraceSender::NoteEpochs(const Uuid& writer, const EpochLog& epochs) {
   const absl::MutexLock lock(&mu_);
-  epochs_[writer] = epochs;
-  // Any: what comes of that one later has no epoch.
-  if (epochs_.size() > kEpochsMax) epochs_.erase(epochs_.begin());
+  const auto [known, is_new] = epochs_.insert_or_assign(writer, epochs);
+  if (!is_new) return;
+  epoch_writers_.push_back(writer);
+  if (epoch_writers_.size() <= kEpochsMax) return;
+  // What comes of that one later has no epoch.
+  epochs_.erase(epoch_writers_.front());
+  epoch_writers_.pop_front();
 }
 
 void TraceSender::WriteKept() {
@@ -227,8 +236,8 @@ bool TraceSender::AwaitWork() {
   return true;
 }
 
-std::vector<std::string> TraceSender::NamesInTurn() const {
-  std::vector<std::string> names = sent_outbox_.Names();
+absl::StatusOr<std::vector<std::string>> TraceSender::NamesInTurn() const {
+  STEPWELL_ASSIGN_OR_RETURN(std::vector<std::string> names, sent_outbox_.Names());
   std::stable_partition(names.begin(), names.end(), [this](const std::string& name) {
     const auto known = sendings_.find(name);
     if (known != sendings_.end()) return sent_outbox_.Holds(known->second.job.path);
@@ -243,8 +252,10 @@ void TraceSender::SweepFiles() {
   // Before the notes are read: one that comes meanwhile is of a folder that is younger.
   const std::vector<std::string> folders = sent_outbox_.OwnFolders(kSweepAge);
   if (folders.empty()) return;
+  const absl::StatusOr<std::vector<std::string>> names = sent_outbox_.Names();
+  if (!names.ok()) return;
   std::set<std::string> named;
-  for (const std::string& name : sent_outbox_.Names()) {
+  for (const std::string& name : *names) {
     const absl::StatusOr<TraceJob> job = sent_outbox_.Read(name);
     // Which it names is not known.
     if (!job.ok() && !absl::IsInvalidArgument(job.status()) && !absl::IsNotFound(job.status())) {
@@ -263,13 +274,14 @@ void TraceSender::SweepFiles() {
 
 bool TraceSender::SendAll() {
   has_captures_ = false;
-  const std::vector<std::string> names = NamesInTurn();
+  const absl::StatusOr<std::vector<std::string>> names = NamesInTurn();
+  if (!names.ok()) return true;
   // Another's hand took some.
   std::erase_if(sendings_, [&](const auto& entry) {
-    return std::find(names.begin(), names.end(), entry.first) == names.end();
+    return std::find(names->begin(), names->end(), entry.first) == names->end();
   });
   bool is_waiting = false;
-  for (const std::string& name : names) {
+  for (const std::string& name : *names) {
     if (IsStopping()) return true;
     WriteKept();
     // Their turn is next.
@@ -344,6 +356,7 @@ absl::Status TraceSender::Prepare(Sending& sending) const {
                                       .machine = CleanText(options_.machine, kMachineBytesMax),
                                       .looks_inside = false,
                                       .packed_of_max = options_.packed_of_max,
+                                      .names_session = job.first_batch < 0 && job.last_batch < 0,
                                       .believes_our_ep0 = false});
   // It was there just now.
   if (absl::IsNotFound(prepared.status())) {
@@ -375,9 +388,11 @@ void TraceSender::BoundPrepared() {
     held.push_back(&each);
     bytes += each.prepared->header.byte_count();
   }
-  // The smallest go: they are the ones that are soon prepared anew. One stays, however large.
+  // The smallest go: they are the ones that are soon prepared anew. The largest stays, however large, and costs no other its
+  // place.
   std::sort(held.begin(), held.end(),
             [&](const Sending* a, const Sending* b) { return bytes_of(a) > bytes_of(b); });
+  if (!held.empty()) bytes -= bytes_of(held.front());
   while (held.size() > 1 && (held.size() > kPreparedMax || bytes > options_.prepared_bytes_max)) {
     bytes -= bytes_of(held.back());
     held.back()->prepared.reset();

@@ -51,7 +51,7 @@ class TraceSender {
     bool sends_named_files = true;
     // JSON of more bytes is not packed: it would have to become a sixteenth to be below a master's cap, as that is at first.
     std::int64_t packed_of_max = std::int64_t{16} * (256 << 20);
-    // What those that wait for another try hold meanwhile, in TMPDIR or as open files: so much, or one.
+    // What those that wait for another try hold meanwhile, in TMPDIR or as open files: so much, beside the largest.
     std::int64_t prepared_bytes_max = std::int64_t{2} * (256 << 20);
     // Of what is recorded; its `sends_named_files` and `absent_max` are those above.
     RecordingNotes::Options recordings = {};
@@ -111,14 +111,14 @@ class TraceSender {
   // All notes once; whether some wait for another try.
   bool SendAll();
   // Captures first: somebody waits for them.
-  std::vector<std::string> NamesInTurn() const;
+  absl::StatusOr<std::vector<std::string>> NamesInTurn() const;
   // Where it is not, that is told once.
   bool IsSent(Sending& sending) const;
   Outcome Send(const std::string& name, Sending& sending);
   // Once for each state of its file.
   [[nodiscard]] absl::Status Prepare(Sending& sending) const;
   std::int32_t EpochOf(const TraceJob& job) const ABSL_LOCKS_EXCLUDED(mu_);
-  // Those that wait hold no more than they may, or one.
+  // Those that wait hold no more than they may, beside the largest.
   void BoundPrepared();
   absl::StatusOr<v1::UploadTraceResponse> Upload(const std::string& server, Sending& sending);
   Outcome Judge(const absl::Status& failed, Sending& sending);
@@ -142,6 +142,7 @@ class TraceSender {
   bool is_started_ ABSL_GUARDED_BY(mu_) = false;
   std::deque<std::pair<WriterIdentity, CapturedTrace>> kept_ ABSL_GUARDED_BY(mu_);
   std::map<Uuid, EpochLog> epochs_ ABSL_GUARDED_BY(mu_);
+  std::deque<Uuid> epoch_writers_ ABSL_GUARDED_BY(mu_);  // the oldest first
   Worker worker_;
 };
 

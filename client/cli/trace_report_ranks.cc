@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/bounded_math.h"
 #include "base/trace/rank_breakdown.h"
 #include "client/cli/master_client.h"
 #include "client/cli/not_found.h"
@@ -48,21 +49,32 @@ class Gathering {
     TellLeftOut(profile, absl::StrCat(" of ", input.name), err);
     const std::optional<std::int32_t> rank = input.rank ? input.rank : profile.rank;
     const Worker worker = {rank, rank ? absl::StrCat("rank ", *rank) : input.name};
-    const auto [found, is_new] = numbers_.try_emplace(worker.Key(), workers_.size());
-    if (is_new) workers_.push_back(worker);
-    workers_[found->second].traces.push_back(input.name);
-    outside_count_ += profile.report.collectives_left_out;
-    breakdown_.Add(found->second, std::move(profile.report));
+    const auto known = numbers_.find(worker.Key());
+    const std::size_t number = known == numbers_.end() ? workers_.size() : known->second;
+    const std::int64_t outside_count = profile.report.collectives_left_out;
+    const auto step_count = std::ssize(profile.report.steps);
+    if (!breakdown_.Add(number, std::move(profile.report))) {
+      err << "stepwell: " << Printable(input.name) << ": its " << Plural(step_count, "step")
+          << " are more than one report holds beside the others'; left out\n";
+      return;
+    }
+    outside_count_ += outside_count;
+    if (known == numbers_.end()) {
+      numbers_.emplace(worker.Key(), number);
+      workers_.push_back(worker);
+    }
+    workers_[number].traces.push_back(input.name);
   }
 
   struct Whole {
     std::vector<std::pair<Worker, RankRow>> rows;
     std::int64_t unmatched_count = 0;
+    std::int64_t roomless_count = 0;
     std::int64_t outside_count = 0;
   };
   Whole Finish() {
     RankReport report = breakdown_.Finish();
-    Whole whole = {{}, report.unmatched_count, outside_count_};
+    Whole whole = {{}, report.unmatched_count, report.roomless_count, outside_count_};
     for (const auto& [key, number] : numbers_) {
       whole.rows.emplace_back(std::move(workers_[number]), std::move(report.ranks[number]));
     }
@@ -95,7 +107,9 @@ std::string BusyText(const RankRow& row) {
 std::vector<std::string> NamesByWait(const Gathering::Whole& whole) {
   std::map<std::string, std::int64_t> waits;
   for (const auto& [worker, row] : whole.rows) {
-    for (const auto& [name, times] : row.collectives) waits[name] += times.wait_ns;
+    for (const auto& [name, times] : row.collectives) {
+      waits[name] = BoundedSum(waits[name], times.wait_ns);
+    }
   }
   std::vector<std::string> names;
   for (const auto& [name, wait_ns] : waits) names.push_back(name);
@@ -210,6 +224,12 @@ int Print(const Gathering::Whole& whole, const CommandOptions& options, Streams 
                 << " of collectives counted as no waiting: other ranks do not have them, or not as "
                    "many in that step\n";
   }
+  if (whole.roomless_count > 0) {
+    streams.err
+        << "stepwell: " << Plural(whole.roomless_count, "call")
+        << " of collectives beyond what is held at once, or at the place of such in another "
+           "rank, counted as no waiting\n";
+  }
   if (whole.outside_count > 0) {
     streams.err << "stepwell: " << Plural(whole.outside_count, "call")
                 << " of collectives outside of any step, or beyond what is held at once, not "
@@ -220,7 +240,8 @@ int Print(const Gathering::Whole& whole, const CommandOptions& options, Streams 
     return kExitOk;
   }
   nlohmann::ordered_json json = {{"ranks", nlohmann::ordered_json::array()},
-                                 {"unmatched_count", whole.unmatched_count}};
+                                 {"unmatched_count", whole.unmatched_count},
+                                 {"roomless_count", whole.roomless_count}};
   for (const auto& [worker, row] : whole.rows) json["ranks"].push_back(JsonOf(worker, row));
   streams.out << json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   return kExitOk;
@@ -290,7 +311,9 @@ absl::StatusOr<Gathering::Whole> Gather(const std::vector<Input>& inputs, Asked 
         ReadProfileOf(blame.Watch(input.source), {.tells_collectives = true});
     if (!profile.ok()) {
       const absl::Status failed = traces::Named(profile.status(), input.name);
-      if (asked == Asked::kThese || blame.is_senders()) return failed;
+      // One that was deleted since they were listed is passed over as well.
+      const bool is_its_own = !blame.is_senders() || absl::IsNotFound(failed);
+      if (asked == Asked::kThese || !is_its_own) return failed;
       err << "stepwell: " << Printable(std::string(failed.message())) << "; left out\n";
     } else if (!profile->report.steps.empty()) {
       gathering.Add(input, *std::move(profile), err);

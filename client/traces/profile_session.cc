@@ -60,13 +60,16 @@ absl::StatusOr<std::vector<std::string>> ProfilesBelow(const std::string& direct
   namespace fs = std::filesystem;
   std::error_code failed;
   std::vector<std::string> found;
-  // Links are not followed: no circles.
+  // Links are not followed: no circles, and nothing that lies elsewhere.
   fs::recursive_directory_iterator each(directory, fs::directory_options::skip_permission_denied,
                                         failed);
   for (; !failed && each != fs::recursive_directory_iterator(); each.increment(failed)) {
     const fs::path& path = each->path();
     std::error_code unknown;
-    if (!IsOfPlugin(path.filename().generic_string()) || !each->is_regular_file(unknown)) continue;
+    if (!IsOfPlugin(path.filename().generic_string()) ||
+        !fs::is_regular_file(each->symlink_status(unknown))) {
+      continue;
+    }
     if (LiesInSession(fs::absolute(path, unknown).lexically_normal())) {
       found.push_back(path.generic_string());
     }

@@ -33,6 +33,16 @@ TEST(EpochLogTest, BatchesThatComeAgainBeginAnew) {
   EXPECT_EQ(log.EpochAt(100), 7);
 }
 
+// Who has a copy of it hears of what went.
+TEST(EpochLogTest, WhatGoesIsNewsToo) {
+  EpochLog log;
+  log.Note(0, 0);
+  log.Note(100, 1);
+  EXPECT_TRUE(log.Note(50, 0));
+  EXPECT_EQ(log.EpochAt(105), 0);
+  EXPECT_FALSE(log.Note(60, 0));
+}
+
 TEST(EpochLogTest, ItHoldsTheLastChanges) {
   EpochLog log;
   for (int epoch = 0; epoch < 1000; ++epoch) log.Note(epoch * 10, epoch);

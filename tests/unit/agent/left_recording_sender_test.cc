@@ -45,7 +45,7 @@ class LeftRecordingSenderTest : public TraceSenderStand {
     std::sort(names.begin(), names.end());
     return names;
   }
-  std::vector<std::string> LeftNotes() const { return TraceOutbox(directory_.get()).Recordings(); }
+  std::vector<std::string> LeftNotes() const { return *TraceOutbox(directory_.get()).Recordings(); }
 };
 
 TEST_F(LeftRecordingSenderTest, WhatAnAgentThatWasKilledRecordedGetsItsNameAndIsSent) {
@@ -119,7 +119,6 @@ TEST_F(LeftRecordingSenderTest, WhatEndedWithoutANoteIsFinishedByTheSameAgent) {
     trace->Finish();
   }
   EXPECT_THAT(LeftNotes(), SizeIs(1));
-  trace.reset();
   sender->Tend();
   EXPECT_TRUE(Becomes([&] { return LeftNotes().empty() && sender->is_done(); }));
   EXPECT_THAT(Recorded(), ElementsAre("ep0-ba3-rank3.pftrace"));
@@ -171,6 +170,15 @@ TEST_F(LeftRecordingSenderTest, CapturesGoFirstAndOneIsSentBeforeTheNextIsFinish
   EXPECT_EQ(unfinished.front(), 2U);
   EXPECT_EQ(unfinished.back(), 0U);
   EXPECT_THAT(unfinished, ::testing::Contains(1U));
+}
+
+// Whoever may write the spool may make one; it is no work without end.
+TEST_F(LeftRecordingSenderTest, ANoteThatCannotBeRemovedIsLookedAtByTurns) {
+  std::filesystem::create_directories(path_ + "/traces/x.recording");
+  recordings_.rest = absl::Minutes(10);
+  const auto sender = Make();
+  sender->Tend();
+  EXPECT_TRUE(BecomesDone(*sender));
 }
 
 // What was recorded offline gets its name, and waits for who may send it; whose notes are not one's own names nothing.

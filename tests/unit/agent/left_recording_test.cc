@@ -36,6 +36,7 @@ class LeftRecordingTest : public ::testing::Test {
     spool_ = *std::move(spool);
     outbox_.emplace(spool_.get());
     writer_.writer = Uuid::Random();
+    writer_.trial = "t";
     writer_.rank = 3;
     writer_.opened_time_us = kBase / 1000;
     writer_.tracing = {.directory = folder_ / "traces", .uploads = true};
@@ -143,10 +144,20 @@ TEST_F(LeftRecordingTest, ItIsNotedBeforeItLosesItsOldName) {
   fs::create_hard_link(folder_ / "traces/ep2-ba13-rank3.pftrace", note_.path);
   EXPECT_TRUE(Finish().ok());
   EXPECT_THAT(Names(), ElementsAre("ep2-ba13-rank3.pftrace"));
-  ASSERT_THAT(outbox_->Names(), ::testing::SizeIs(1));
-  const auto left = outbox_->Read(outbox_->Names().front());
+  ASSERT_THAT(*outbox_->Names(), ::testing::SizeIs(1));
+  const auto left = outbox_->Read(outbox_->Names()->front());
   ASSERT_TRUE(left.ok()) << left.status();
   EXPECT_EQ(left->path, folder_ / "traces/ep2-ba13-rank3.pftrace");
+}
+
+// Of a run whose file of that name is gone.
+TEST_F(LeftRecordingTest, ANoteOfAnotherWriterIsNoneOfIt) {
+  TraceJob other = {.writer = writer_, .path = folder_ / "traces/ep2-ba13-rank3.pftrace"};
+  other.writer.writer = Uuid::Random();
+  ASSERT_TRUE(outbox_->Leave(other).ok());
+  Record().reset();
+  EXPECT_TRUE(Finish().ok());
+  EXPECT_THAT(*outbox_->Names(), ::testing::SizeIs(2));
 }
 
 TEST_F(LeftRecordingTest, ADirectoryThatIsNotThereIsNotAFileThatIsGone) {

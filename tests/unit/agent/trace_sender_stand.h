@@ -89,14 +89,13 @@ class TraceSenderStand : public ::testing::Test {
                                     bool sends_named_files = true) {
     return std::make_unique<TraceSender>(
         directory_.get(),
-        TraceSender::Options{
-            .machine = "node-a",
-            .retry = {absl::Milliseconds(1), absl::Milliseconds(5)},
-            .unknown_max = unknown_max,
-            .sends_named_files = sends_named_files,
-            .packed_of_max = packed_of_max_,
-            .prepared_bytes_max = prepared_bytes_max_,
-            .recordings = {.look = absl::Milliseconds(2), .rest = absl::Milliseconds(2)}},
+        TraceSender::Options{.machine = "node-a",
+                             .retry = {absl::Milliseconds(1), absl::Milliseconds(5)},
+                             .unknown_max = unknown_max,
+                             .sends_named_files = sends_named_files,
+                             .packed_of_max = packed_of_max_,
+                             .prepared_bytes_max = prepared_bytes_max_,
+                             .recordings = recordings_},
         [](const std::string& server) { return server.empty() ? "default:1" : server; },
         std::make_unique<FakeTraceCalls>(master_));
   }
@@ -128,10 +127,12 @@ class TraceSenderStand : public ::testing::Test {
     } while (!deadline.HasPassed());
     return false;
   }
-  std::vector<std::string> Notes() const { return TraceOutbox(directory_.get()).Names(); }
+  std::vector<std::string> Notes() const { return *TraceOutbox(directory_.get()).Names(); }
 
   std::int64_t packed_of_max_ = 1 << 20;
   std::int64_t prepared_bytes_max_ = 1 << 20;
+  RecordingNotes::Options recordings_ = {.look = absl::Milliseconds(2),
+                                         .rest = absl::Milliseconds(2)};
   std::string path_;
   FileDescriptor directory_;
   FakeTraceMaster master_;

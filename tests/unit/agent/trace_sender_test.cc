@@ -39,59 +39,6 @@ TEST_F(TraceSenderTest, ANoteIsAFileAtTheMasterWithItsRankMachineAndBatches) {
   EXPECT_THAT(master_.calls, ::testing::Each(std::string("default:1")));
 }
 
-TEST_F(TraceSenderTest, WhatLiesInASessionOfTensorboardsKeepsItsOwnName) {
-  std::filesystem::create_directories(path_ + "/plugins/profile/s");
-  TraceJob job = Job("plugins/profile/s/host.xplane.pb", "\n\x03xyz");
-  job.first_batch = 0;
-  job.last_batch = 2;
-  const auto sender = Make();
-  ASSERT_TRUE(sender->Leave(job).ok());
-  ASSERT_TRUE(BecomesDone(*sender));
-  const absl::MutexLock lock(&master_.mu);
-  EXPECT_EQ(master_.last.header().name(), "host.xplane.pb");
-  EXPECT_EQ(master_.last.header().last_batch(), 2);
-}
-
-TEST_F(TraceSenderTest, AnEpochThatNobodyKnewIsNone) {
-  const struct {
-    const char* name;
-    std::int32_t epoch;  // -1: none
-    std::int32_t last_batch;
-  } rows[] = {
-      {"ep0-ba8-rank3.pftrace", -1, 7},
-      {"capture-ep0-ba8-rank3.pt.trace.json", -1, 7},
-      {"ep0-ba8-rank3.pt.trace.json.gz", -1, 7},
-      {"ep2-ba8-rank3.pftrace", 2, 7},
-      {"ep0-ba7-rank0.json", 0, 6},  // Composer's, which knows
-  };
-  for (const auto& row : rows) {
-    const auto sender = Make();
-    ASSERT_TRUE(sender->Leave(Job(row.name, R"([{"ph":"X","ts":1,"dur":1,"name":"a"}])")).ok());
-    ASSERT_TRUE(BecomesDone(*sender));
-    const absl::MutexLock lock(&master_.mu);
-    const v1::TraceHeader& header = master_.last.header();
-    EXPECT_EQ(header.has_epoch() ? header.epoch() : -1, row.epoch) << row.name;
-    EXPECT_EQ(header.last_batch(), row.last_batch) << row.name;
-  }
-}
-
-TEST_F(TraceSenderTest, WhatComesWithoutItsEpochIsOfTheOneThatItsRankWasIn) {
-  TraceJob job = Job("capture-ep0-ba8-rank3.pt.trace.json", R"([{"ph":"X","ts":1,"name":"a"}])");
-  job.first_batch = 6;
-  job.last_batch = 7;
-  EpochLog epochs;
-  epochs.Note(0, 1);
-  epochs.Note(5, 2);
-  epochs.Note(8, 3);
-  const auto sender = Make();
-  sender->NoteEpochs(job.writer.writer, epochs);
-  sender->NoteEpochs(Uuid(), EpochLog());
-  ASSERT_TRUE(sender->Leave(job).ok());
-  ASSERT_TRUE(BecomesDone(*sender));
-  const absl::MutexLock lock(&master_.mu);
-  EXPECT_EQ(master_.last.header().epoch(), 2);
-}
-
 TEST_F(TraceSenderTest, WhatWasHandedOverGoesOnceItIsStored) {
   TraceJob job =
       Job("rank3.pt.trace.json", R"({"traceEvents":[{"ph":"X","ts":1,"dur":1,"name":"a"}]})");

@@ -37,6 +37,9 @@ TEST_F(ProfilesBelowTest, ADirectoryStandsForTheTracesOfItsSessions) {
   Write("logs/run/events.out.tfevents");
   Write("logs/host.xplane.pb");
   std::filesystem::create_directory_symlink("..", folder_ / "logs/run/back");
+  // Another user of the folder may have made it, of what only its reader may read.
+  std::filesystem::create_symlink(Write("secret"),
+                                  folder_ / "logs/run/plugins/profile/b/other.xplane.pb");
   EXPECT_THAT(*ProfilesBelow(folder_ / "logs"), ElementsAre(first, second));
   EXPECT_THAT(*ProfilesBelow(folder_ / "logs/run/plugins/profile"), ElementsAre(first, second));
   EXPECT_THAT(*ProfilesBelow(folder_ / "logs/run/plugins/profile/a b"), ElementsAre(first));

@@ -268,9 +268,68 @@ TEST(RankBreakdownTest, RangesOfAllRanksAreBound) {
   breakdown.Add(1, see(2));
   breakdown.Add(2, see(1));
   const RankReport report = breakdown.Finish();
-  // The second finds no room, the first and the third are not alike.
-  EXPECT_EQ(report.unmatched_count, 3);
+  // The second finds no room: of the others nobody knows who waited for it.
+  EXPECT_EQ(report.roomless_count, 3);
+  EXPECT_EQ(report.unmatched_count, 0);
   for (const RankRow& row : report.ranks) EXPECT_TRUE(row.collectives.empty());
+}
+
+TEST(RankBreakdownTest, WhatFoundNoRoomFalsifiesNoWaitOfOthers) {
+  const auto see = [](std::int64_t length, std::size_t first_count) {
+    StepReport report;
+    report.steps = {{.name = "a", .end_ns = 100}, {.name = "b", .begin_ns = 100, .end_ns = 200}};
+    report.collective_names.push_back({"all_reduce", ""});
+    if (first_count > 0) {
+      report.collectives.push_back(
+          {.step_no = 1, .ranges = std::vector<Interval>(first_count, {100, 101})});
+    }
+    report.collectives.push_back({.ranges = {{0, length}}});
+    return report;
+  };
+  RankBreakdown breakdown;
+  EXPECT_TRUE(breakdown.Add(0, see(50, 0)));
+  EXPECT_TRUE(breakdown.Add(1, see(40, 0)));
+  // It came last: it took 1 ns.
+  EXPECT_TRUE(breakdown.Add(2, see(1, RankBreakdown::kRangesMax - 2)));
+  const RankReport report = breakdown.Finish();
+  EXPECT_EQ(report.roomless_count, 3);
+  EXPECT_EQ(report.ranks[0].sum.wait_ns, 0);
+  EXPECT_EQ(report.ranks[1].sum.wait_ns, 0);
+}
+
+TEST(RankBreakdownTest, StepsOfAllRanksAreBound) {
+  const auto see = [](std::size_t step_count) {
+    StepReport report;
+    report.steps.resize(step_count);
+    return report;
+  };
+  RankBreakdown breakdown;
+  EXPECT_TRUE(breakdown.Add(0, see(RankBreakdown::kStepsMax - 1)));
+  EXPECT_FALSE(breakdown.Add(1, see(2)));
+  EXPECT_TRUE(breakdown.Add(1, see(1)));
+  const RankReport report = breakdown.Finish();
+  EXPECT_EQ(report.ranks[0].steps.size(), RankBreakdown::kStepsMax - 1);
+  EXPECT_EQ(report.ranks[1].steps.size(), 1U);
+}
+
+TEST(RankBreakdownTest, AbsurdTracesOfOneRankTogetherAreNoShortOnes) {
+  RankBreakdown breakdown;
+  for (int i = 0; i < 4; ++i) {
+    StepReport report;
+    report.has_device = true;
+    report.device_busy_ns = report.device_span_ns = std::int64_t{3} << 61;
+    report.steps.push_back({.name = "a",
+                            .begin_ns = -(std::int64_t{1} << 61),
+                            .end_ns = std::int64_t{1} << 62,
+                            .computing_ns = std::int64_t{3} << 61,
+                            .idle_ns = std::int64_t{3} << 61});
+    breakdown.Add(0, std::move(report));
+  }
+  const RankReport report = breakdown.Finish();
+  EXPECT_EQ(report.ranks[0].sum.length_ns, INT64_MAX);
+  EXPECT_EQ(report.ranks[0].sum.computation_ns, INT64_MAX);
+  EXPECT_EQ(report.ranks[0].sum.idle_ns, INT64_MAX);
+  EXPECT_EQ(report.ranks[0].device_span_ns, INT64_MAX);
 }
 
 TEST(CollectiveCallsTest, AnOperatorWithMoreKernelsThanFindRoomIsLeftOutWhole) {
