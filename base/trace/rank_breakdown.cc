@@ -94,7 +94,7 @@ bool RankBreakdown::AddCall(std::size_t rank_no, std::size_t step_no, const Key&
   }
   ++call_count_;
   range_count_ += ranges.size();
-  Call& call = calls_[key].calls.emplace_back(Call{.rank_no = rank_no, .step_no = step_no});
+  Call& call = calls_[key].calls.emplace_back(Call{rank_no, step_no, {}});
   call.ranges.reserve(ranges.size());
   for (const Interval& at : ranges) call.ranges.push_back({at});
   return true;
