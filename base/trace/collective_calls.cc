@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/trace/bounded_text.h"
+#include "base/trace/json_members.h"
 
 namespace stepwell {
 namespace {
@@ -62,7 +63,7 @@ void CollectiveCalls::TakeOperator(const TraceEvent& event, Interval at, std::in
   std::string name = CutText(TextOfJson(event.name).value_or(""));
   const std::size_t count = calls_.size();
   if (!IsPointToPoint(name)) {
-    Add(NameNo(std::move(name), MemberOfJson(event.args, "Process Group Name")), at, at.begin);
+    Add(NameNo(std::move(name), MemberOf(event.args, "Process Group Name")), at, at.begin);
   }
   operator_count_ = calls_.size();
   if (external_id == 0) return;
@@ -70,10 +71,10 @@ void CollectiveCalls::TakeOperator(const TraceEvent& event, Interval at, std::in
 }
 
 std::int32_t CollectiveCalls::NameOfKernel(const TraceEvent& event) {
-  const std::string told = TextOfJson(MemberOfJson(event.args, "Collective name")).value_or("");
+  const std::string told = TextOfJson(MemberOf(event.args, "Collective name")).value_or("");
   std::string name = CutText(told.empty() ? ShortName(TextOfJson(event.name).value_or("")) : told);
   if (IsPointToPoint(name)) return kNoName;
-  return NameNo(std::move(name), MemberOfJson(event.args, "Process Group Name"));
+  return NameNo(std::move(name), MemberOf(event.args, "Process Group Name"));
 }
 
 void CollectiveCalls::TakeKernel(std::int64_t external_id, std::int32_t name_no, Interval at,

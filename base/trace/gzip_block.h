@@ -8,7 +8,7 @@
 
 namespace stepwell {
 
-std::string PackedBlock(std::string_view bytes);
+std::string PackedBlock(std::string_view bytes, int level);
 // Nothing: it is damaged, or unpacks to more than `bytes_max`.
 std::optional<std::string> UnpackedBlock(std::string_view packed, std::size_t bytes_max);
 

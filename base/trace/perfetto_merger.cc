@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "base/trace/bounded_text.h"
 #include "base/trace/exact_time.h"
+#include "base/trace/json_members.h"
 #include "base/trace/master_clock.h"
 #include "base/trace/merge_rows.h"
 #include "base/trace/perfetto_slices.h"
@@ -26,6 +27,8 @@ namespace {
 
 using Track = PerfettoWriter::Track;
 
+// Its blocks are full: 3 packs them a fiftieth smaller, and takes an eighth of a merge's time.
+constexpr int kPackLevel = 1;
 // Begun and not yet ended, on one track; more is no program's.
 constexpr std::size_t kOpenMax = 10'000;
 
@@ -95,7 +98,10 @@ struct PerfettoMerger::Impl {
 
   Impl(const MergePlan& of, Options options, TakeBytes take)
       : plan(of),
-        writer({.base_time_ns = of.base_time_ns, .is_packed = options.is_packed}, std::move(take)),
+        writer({.base_time_ns = of.base_time_ns,
+                .is_packed = options.is_packed,
+                .pack_level = kPackLevel},
+               std::move(take)),
         slices(writer, options.held_bytes_max, [this] { return ++track_count; }),
         rows(of) {}
 
@@ -288,7 +294,9 @@ PerfettoMerger::Impl::Lane* PerfettoMerger::Impl::AsyncOf(const TraceEvent& even
 void PerfettoMerger::Impl::AppendArgs(std::string_view args, std::string& body) {
   std::string name_scratch;
   std::string scratch;
-  ForEachJsonMember(args, [&](std::string_view written, std::string_view value) {
+  for (JsonMembers members(args); members.Next();) {
+    const std::string_view written = members.name();
+    const std::string_view value = members.value();
     std::string_view name = written;
     if (written.find('\\') != std::string_view::npos) {
       name_scratch = TextOfJson("\"" + std::string(written) + "\"").value_or(std::string(written));
@@ -306,7 +314,7 @@ void PerfettoMerger::Impl::AppendArgs(std::string_view args, std::string& body) 
     } else {
       writer.AppendArgJson(name, value, body);
     }
-  });
+  }
 }
 
 std::string PerfettoMerger::Impl::BodyOf(const TraceEvent& event) {
@@ -374,7 +382,7 @@ bool PerfettoMerger::Impl::TakeMetadata(const TraceEvent& event) {
     if (event.name == absl::StrCat("\"", name, "\"")) return KeepMetadata(name, event);
   }
   if (event.name != "\"thread_name\"") return true;
-  const auto name = TextOfJson(MemberOfJson(event.args, "name"));
+  const auto name = TextOfJson(MemberOf(event.args, "name"));
   const Lane* lane = name.has_value() ? ThreadOf(event) : nullptr;
   if (lane == nullptr) return false;
   const std::int64_t pid = ProcessOf(event.pid)->pid;
@@ -449,16 +457,17 @@ bool PerfettoMerger::Impl::TakeValues(const TraceEvent& event, std::int64_t time
   std::string name = CutText(TextOf(event.name, scratch));
   if (!event.id.empty()) absl::StrAppend(&name, " ", CutText(TextOf(event.id, scratch)));
   bool is_any = false;
-  ForEachJsonMember(event.args, [&](std::string_view key, std::string_view value) {
+  for (JsonMembers members(event.args); members.Next();) {
+    const std::string_view key = members.name();
     double number = 0;
-    if (!ToDouble(TextOf(value, scratch), number) || !std::isfinite(number)) return;
+    if (!ToDouble(TextOf(members.value(), scratch), number) || !std::isfinite(number)) continue;
     // A counter of Perfetto's form has one value, which is read under that name.
     const std::string full = key == "value" ? name : absl::StrCat(name, " ", CutText(key));
     const Track track = CounterOf(*process, full, "");
-    if (track == 0) return;
+    if (track == 0) continue;
     writer.AddCount(track, time_ns, number);
     is_any = true;
-  });
+  }
   if (is_any) ++written_count;
   return is_any;
 }

@@ -226,7 +226,7 @@ absl::Status PerfettoWriter::HandOver(std::size_t at_least) {
   if (out_.empty() || out_.size() < at_least) return absl::OkStatus();
   if (options_.is_packed && out_.size() < kPackedMax) {
     std::string packed;
-    AppendProtoBytes(packet::kCompressedPackets, PackedBlock(out_), packed);
+    AppendProtoBytes(packet::kCompressedPackets, PackedBlock(out_, options_.pack_level), packed);
     out_.clear();
     AppendProtoBytes(trace::kPacket, packed, out_);
   }

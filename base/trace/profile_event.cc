@@ -1,6 +1,7 @@
 #include "base/trace/profile_event.h"
 
 #include "base/trace/exact_time.h"
+#include "base/trace/json_members.h"
 
 namespace stepwell {
 namespace {
@@ -25,7 +26,7 @@ constexpr ProfileCategory kCategories[] = {
 };
 
 std::int64_t IdOf(const TraceEvent& event, std::string_view name) {
-  return event.args.empty() ? 0 : WholeNumber(MemberOfJson(event.args, name)).value_or(0);
+  return event.args.empty() ? 0 : WholeNumber(MemberOf(event.args, name)).value_or(0);
 }
 
 }  // namespace

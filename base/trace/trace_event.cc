@@ -1,6 +1,8 @@
 #include "base/trace/trace_event.h"
 
+#include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "rapidjson/memorystream.h"
 #include "rapidjson/reader.h"
@@ -15,12 +17,33 @@ using Reader = rapidjson::GenericReader<Utf8, Utf8>;
 // Numbers are not converted: nothing here needs them as doubles.
 constexpr unsigned kFlags =
     rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseValidateEncodingFlag;
+// Of ASCII, in a copy that is thrown away: texts and numbers are copied nowhere, encodings need no look.
+constexpr unsigned kAsciiFlags =
+    rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseInsituFlag;
+// A type of its own: of the one it is the reader makes copies, whose place a handler does not see.
+struct CopyStream : rapidjson::InsituStringStream {
+  explicit CopyStream(char* text) : rapidjson::InsituStringStream(text) {}
+};
+
+bool IsAscii(std::string_view text) {
+  constexpr std::uint64_t kHighBits = 0x8080808080808080;
+  std::uint64_t all = 0;
+  std::size_t at = 0;
+  for (; at + sizeof(all) <= text.size(); at += sizeof(all)) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, text.data() + at, sizeof(eight));
+    all |= eight;
+  }
+  unsigned char rest = 0;
+  for (; at < text.size(); ++at) rest |= static_cast<unsigned char>(text[at]);
+  return (all & kHighBits) == 0 && rest < 0x80;
+}
 
 // Tells each member of the outermost object where its name and its value lie.
-template <typename Take>
-class MemberHandler : public rapidjson::BaseReaderHandler<Utf8, MemberHandler<Take>> {
+template <typename Stream, typename Take>
+class MemberHandler : public rapidjson::BaseReaderHandler<Utf8, MemberHandler<Stream, Take>> {
  public:
-  MemberHandler(std::string_view json, const rapidjson::MemoryStream& stream, Take take)
+  MemberHandler(std::string_view json, Stream& stream, Take take)
       : json_(json), stream_(stream), take_(std::move(take)) {}
 
   bool Null() { return Scalar(); }
@@ -74,7 +97,7 @@ class MemberHandler : public rapidjson::BaseReaderHandler<Utf8, MemberHandler<Ta
   }
 
   const std::string_view json_;
-  const rapidjson::MemoryStream& stream_;
+  Stream& stream_;
   const Take take_;
   int depth_ = 0;
   std::string_view name_;
@@ -84,8 +107,19 @@ class MemberHandler : public rapidjson::BaseReaderHandler<Utf8, MemberHandler<Ta
 template <typename Take>
 bool ForEachMember(Reader& reader, std::string_view json, Take take) {
   rapidjson::MemoryStream stream(json.data(), json.size());
-  MemberHandler<Take> handler(json, stream, std::move(take));
-  return !reader.Parse<kFlags>(stream, handler).IsError();
+  MemberHandler<rapidjson::MemoryStream, Take> handler(json, stream, std::move(take));
+  return !reader.Parse<kFlags>(stream, handler).IsError() && stream.Tell() == json.size();
+}
+
+template <typename Take>
+bool ForEachMemberOfAscii(Reader& reader, std::string_view json, std::vector<char>& copy,
+                          Take take) {
+  if (copy.size() <= json.size()) copy.resize(2 * json.size() + 1);
+  std::memcpy(copy.data(), json.data(), json.size());
+  copy[json.size()] = '\0';
+  CopyStream stream(copy.data());
+  MemberHandler<CopyStream, Take> handler(json, stream, std::move(take));
+  return !reader.Parse<kAsciiFlags>(stream, handler).IsError() && stream.Tell() == json.size();
 }
 
 std::string_view* SliceOf(TraceEvent& event, std::string_view name) {
@@ -109,6 +143,7 @@ std::string_view* SliceOf(TraceEvent& event, std::string_view name) {
 
 struct TraceEventParser::Impl {
   Reader reader;
+  std::vector<char> copy;
 };
 
 TraceEventParser::TraceEventParser() : impl_(std::make_unique<Impl>()) {}
@@ -131,7 +166,10 @@ bool TraceEventParser::Parse(std::string_view json) {
       event_.others.emplace_back(name, value);
     }
   };
-  return ForEachMember(impl_->reader, json, take) && event_.phase != 0;
+  const bool is_object = IsAscii(json)
+                             ? ForEachMemberOfAscii(impl_->reader, json, impl_->copy, take)
+                             : ForEachMember(impl_->reader, json, take);
+  return is_object && event_.phase != 0;
 }
 
 std::optional<std::string> TextOfJson(std::string_view json) {

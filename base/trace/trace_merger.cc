@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/trace/exact_time.h"
+#include "base/trace/json_members.h"
 
 namespace stepwell {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "base/trace/bounded_text.h"
 #include "base/trace/exact_time.h"
+#include "base/trace/json_members.h"
 
 namespace stepwell {
 namespace {
@@ -115,35 +116,35 @@ void TraceScan::TakeMetadata(const TraceEvent& event) {
   if (!name.has_value()) return;
   if (*name == "process_name") {
     if (origin_.process_names.size() >= kProcessesMax) return;
-    const auto said = TextOfJson(MemberOfJson(event.args, "name"));
+    const auto said = TextOfJson(MemberOf(event.args, "name"));
     if (said.has_value()) origin_.process_names[KeyOfText(event.pid)] = CutText(*said);
   } else if (*name == kMachineEvent) {
     const auto text = [&](std::string_view member) {
-      return CutText(TextOfJson(MemberOfJson(event.args, member)).value_or(""));
+      return CutText(TextOfJson(MemberOf(event.args, member)).value_or(""));
     };
     origin_.machine = text("name");
     origin_.boot_id = text("boot_id");
   } else if (*name == "global_rank") {
-    origin_.rank = RankOf(MemberOfJson(event.args, "value"));
+    origin_.rank = RankOf(MemberOf(event.args, "value"));
   } else if (*name == "clock_sync_timestamp_us") {
-    origin_.sync_time_ns = NsOfMicros(MemberOfJson(event.args, "value"));
+    origin_.sync_time_ns = NsOfMicros(MemberOf(event.args, "value"));
   } else if (*name == "clock_sync_error_bound") {
-    const std::int64_t error = NsOfMicros(MemberOfJson(event.args, "value")).value_or(0);
+    const std::int64_t error = NsOfMicros(MemberOf(event.args, "value")).value_or(0);
     origin_.sync_error_ns = std::clamp(error, std::int64_t{0}, kSyncErrorMaxNs);
   } else if (*name == kWallClockEvent) {
     constexpr std::int64_t kSetMaxNs = std::int64_t{24} * 366 * 24 * 3600 * 1'000'000'000;
-    const std::int64_t said = WholeNumber(MemberOfJson(event.args, "ahead_ns")).value_or(0);
+    const std::int64_t said = WholeNumber(MemberOf(event.args, "ahead_ns")).value_or(0);
     const std::int64_t ahead = std::clamp(said, -kSetMaxNs, kSetMaxNs);
     origin_.wall_ahead.begin = std::min(origin_.wall_ahead.begin, ahead);
     origin_.wall_ahead.end = std::max(origin_.wall_ahead.end, ahead);
   } else if (*name == kMasterClockEvent) {
     const auto number = [&](std::string_view member) {
-      return WholeNumber(MemberOfJson(event.args, member));
+      return WholeNumber(MemberOf(event.args, member));
     };
     const auto at = number("at_ns"), ahead = number("ahead_ns"), error = number("error_ns");
     if (!at.has_value() || !ahead.has_value() || !error.has_value()) return;
     origin_.master_clock.Take({*at, *ahead, *error},
-                              CutText(TextOfJson(MemberOfJson(event.args, "trial")).value_or("")));
+                              CutText(TextOfJson(MemberOf(event.args, "trial")).value_or("")));
   }
 }
 

@@ -8,4 +8,8 @@ namespace stepwell::bench {
 // About 270 bytes an event.
 TraceSource Generated(int rank, int event_count);
 
+// A training on a GPU, as Kineto orders it: all operators, each with one inside it, then all calls that launched, then all
+// kernels with their flows; so nothing is in order of time. Six events a launch, about 240 bytes each.
+TraceSource GeneratedProfile(int rank, int launch_count);
+
 }  // namespace stepwell::bench

@@ -165,21 +165,21 @@ void MeasureImport(const std::string& binary, bool is_quick) {
   }
   const std::string what = absl::StrCat("JSON of Kineto's form, ", static_cast<int>(megabytes),
                                         " MB, by 'stepwell trace import'");
-  PrintOurs("traces.import_command", "MB/s", what + ", until the master holds it", OwnBar(">= 100"),
-            rates);
+  PrintOurs("traces.import_command", "MB/s", what + ", until the master holds it",
+            Promised(">= 100"), rates);
   PrintRatio("traces.import_cpu",
              "processor time of zlib alone (level 1) for these bytes; ours is the command's",
              OwnBar("<= 3"), cpu);
   PrintOurs("traces.import_resident", "MB", "the command's largest resident size meanwhile",
-            OwnBar("<= 300"), command);
+            Promised("<= 300"), command);
   PrintOurs("traces.import_master", "MB", "the master's largest resident size meanwhile",
-            OwnBar("<= 300"), ours);
+            Promised("<= 300"), ours);
   PrintOurs("traces.stored_merge", "MB/s", "the same into Perfetto's form, merged at the master",
             OwnBar(">= 100"), merge);
   PrintOurs("traces.stored_merge_resident", "MB", "the command's largest resident size meanwhile",
-            OwnBar("<= 300"), merge_command);
+            Promised("<= 300"), merge_command);
   PrintOurs("traces.stored_merge_master", "MB", "the master's largest resident size meanwhile",
-            OwnBar("<= 300"), merge_master);
+            Promised("<= 300"), merge_master);
 }
 
 }  // namespace stepwell::bench

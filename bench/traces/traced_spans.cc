@@ -186,7 +186,7 @@ void MeasureTracedSpans(const std::string& bin, bool is_quick) {
       "traces.span", "ns",
       absl::StrCat("what a span costs the thread without STEPWELL_TRACES, in turns, subtracted: ",
                    static_cast<int>(Median(median.theirs)), " ns; an agent serves both"),
-      OwnBar("<= 60"), more);
+      Promised("<= 60"), more);
 }
 
 }  // namespace stepwell::bench

@@ -3,7 +3,6 @@
 // Then with a real master: what a span costs while the agent writes it as a trace, and such a file by command to the master.
 #include <sys/resource.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/trace/trace_reading.h"
+#include "bench/load/bar.h"
 #include "bench/load/bench_run.h"
+#include "bench/load/pairs.h"
 #include "bench/traces/generated_trace.h"
 #include "bench/traces/imported_trace.h"
 #include "bench/traces/traced_spans.h"
@@ -42,12 +43,14 @@ struct Taken {
   std::int64_t events = 0;
 };
 
+using SourceOfRank = std::function<TraceSource(int rank)>;
+
 // Both passes.
-Taken MergeAll(int ranks, int events_of_rank, MergeForm form = MergeForm::kChrome) {
+Taken MergeAll(int ranks, const SourceOfRank& source_of, MergeForm form = MergeForm::kChrome) {
   Taken taken;
   std::vector<MergeInput> inputs;
   for (int rank = 0; rank < ranks; ++rank) {
-    const auto scanned = ScanTrace(Generated(rank, events_of_rank));
+    const auto scanned = ScanTrace(source_of(rank));
     if (!scanned.ok()) Fail(scanned.status());
     taken.in += scanned->form.byte_count;
     MergeInput& input = inputs.emplace_back();
@@ -58,7 +61,7 @@ Taken MergeAll(int ranks, int events_of_rank, MergeForm form = MergeForm::kChrom
   const auto plan = PlanMerge(inputs, MergeAlignment::kClock);
   if (!plan.ok()) Fail(plan.status());
   const auto counts = MergeTraces(
-      *plan, [&](const PlacedInput& input) { return Generated(input.rank, events_of_rank); }, form,
+      *plan, [&](const PlacedInput& input) { return source_of(input.rank); }, form,
       [&](std::string_view bytes) {
         taken.out += static_cast<std::int64_t>(bytes.size());
         return absl::OkStatus();
@@ -68,67 +71,84 @@ Taken MergeAll(int ranks, int events_of_rank, MergeForm form = MergeForm::kChrom
   return taken;
 }
 
-void Print(const char* name, const char* unit, const char* against, const char* bar,
-           const std::vector<double>& values) {
-  const auto [low, high] = std::minmax_element(values.begin(), values.end());
-  std::printf(
-      "{\"name\": \"%s\", \"value\": %.4g, \"unit\": \"%s\", \"against\": \"%s\", \"bar\": \"%s\", "
-      "\"n\": %zu, \"spread\": [%.4g, %.4g]}\n",
-      name, Median(values), unit, against, bar, values.size(), *low, *high);
-}
-
 double PeakMegabytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) * 1024 * 1e-6;
 }
 
-void MeasureMerges(bool is_quick) {
-  std::vector<double> spans, rates, sizes;
-  const int events_of_rank = (is_quick ? 200'000 : 1'000'000) / kRanks;
+// MB a second of one trace, without what it takes to make its bytes; of each run the part of them that comes out.
+std::vector<double> Rates(const SourceOfRank& source_of, MergeForm form, std::vector<double>& sizes,
+                          std::vector<double>* parts) {
+  std::vector<double> rates;
   for (int run = 0; run < kRuns; ++run) {
-    Taken taken;
-    const double seconds = Seconds([&] { taken = MergeAll(kRanks, events_of_rank); });
-    // As if they were a million.
-    spans.push_back(seconds * 1e6 / static_cast<double>(taken.events));
-    sizes.push_back(PeakMegabytes());
-  }
-  Print("traces.merge_million", "s", "10^6 spans of 8 ranks, both passes", "<= 5", spans);
-  std::vector<double> perfetto, parts;
-  for (int run = 0; run < kRuns; ++run) {
-    const std::int64_t json = MergeAll(kRanks, events_of_rank).out;
-    Taken taken;
-    const double seconds =
-        Seconds([&] { taken = MergeAll(kRanks, events_of_rank, MergeForm::kPerfetto); });
-    perfetto.push_back(seconds * 1e6 / static_cast<double>(taken.events));
-    parts.push_back(static_cast<double>(taken.out) / static_cast<double>(json));
-    sizes.push_back(PeakMegabytes());
-  }
-  Print("traces.perfetto_million", "s", "the same in Perfetto's form", "<= 5", perfetto);
-  Print("traces.perfetto_bytes", "of JSON's", "bytes of the same merge in JSON", "<= 0.2", parts);
-  const int events = is_quick ? 400'000 : 4'000'000;
-  for (int run = 0; run < kRuns; ++run) {
-    Taken taken;
-    // What it takes to make the bytes is no reading.
     const double making = 2 * Seconds([&] {
                             std::int64_t made = 0;
-                            const absl::Status status =
-                                Generated(0, events)([&](std::string_view bytes) {
-                                  made += static_cast<std::int64_t>(bytes.size());
-                                  return absl::OkStatus();
-                                });
+                            const absl::Status status = source_of(0)([&](std::string_view bytes) {
+                              made += static_cast<std::int64_t>(bytes.size());
+                              return absl::OkStatus();
+                            });
                             if (!status.ok() || made == 0) Fail(status);
                           });
-    const double seconds = Seconds([&] { taken = MergeAll(1, events); }) - making;
+    Taken taken;
+    const double seconds = Seconds([&] { taken = MergeAll(1, source_of, form); }) - making;
     rates.push_back(static_cast<double>(taken.in) * 1e-6 / seconds);
+    if (parts != nullptr) {
+      parts->push_back(static_cast<double>(taken.out) / static_cast<double>(taken.in));
+    }
     sizes.push_back(PeakMegabytes());
     std::fprintf(stderr, "traces: %.0f MB in, %.0f MB out, %.2f s, and %.2f s to make them\n",
                  static_cast<double>(taken.in) * 1e-6, static_cast<double>(taken.out) * 1e-6,
                  seconds, making);
   }
-  Print("traces.import_rate", "MB/s", "a trace of Kineto's form of 1 GB, both passes of a merge",
-        ">= 100", rates);
-  Print("traces.resident", "MB", "the largest resident size meanwhile", "<= 300", sizes);
+  return rates;
+}
+
+void MeasureMerges(bool is_quick) {
+  std::vector<double> spans, sizes;
+  const SourceOfRank source_of = [&](int rank) {
+    return Generated(rank, (is_quick ? 200'000 : 1'000'000) / kRanks);
+  };
+  for (int run = 0; run < kRuns; ++run) {
+    Taken taken;
+    const double seconds = Seconds([&] { taken = MergeAll(kRanks, source_of); });
+    // As if they were a million.
+    spans.push_back(seconds * 1e6 / static_cast<double>(taken.events));
+    sizes.push_back(PeakMegabytes());
+  }
+  PrintOurs("traces.merge_million", "s", "10^6 spans of 8 ranks, both passes", Promised("<= 5"),
+            spans);
+  std::vector<double> perfetto, parts;
+  for (int run = 0; run < kRuns; ++run) {
+    const std::int64_t json = MergeAll(kRanks, source_of).out;
+    Taken taken;
+    const double seconds =
+        Seconds([&] { taken = MergeAll(kRanks, source_of, MergeForm::kPerfetto); });
+    perfetto.push_back(seconds * 1e6 / static_cast<double>(taken.events));
+    parts.push_back(static_cast<double>(taken.out) / static_cast<double>(json));
+    sizes.push_back(PeakMegabytes());
+  }
+  PrintOurs("traces.perfetto_million", "s", "the same in Perfetto's form", Promised("<= 5"),
+            perfetto);
+  PrintOurs("traces.perfetto_bytes", "of JSON's", "bytes of the same merge in JSON",
+            Promised("<= 0.2"), parts);
+  PrintOurs("traces.import_rate", "MB/s",
+            "a trace of Kineto's form of 1 GB, both passes of a merge", Promised(">= 100"),
+            Rates([&](int) { return Generated(0, is_quick ? 400'000 : 4'000'000); },
+                  MergeForm::kChrome, sizes, nullptr));
+  const SourceOfRank profile = [&](int) {
+    return GeneratedProfile(0, is_quick ? 70'000 : 700'000);
+  };
+  PrintOurs("traces.profile_rate", "MB/s",
+            "a GPU's profile of 1 GB as Kineto orders it, both passes of a merge",
+            Promised(">= 100"), Rates(profile, MergeForm::kChrome, sizes, nullptr));
+  std::vector<double> profile_parts;
+  PrintOurs("traces.profile_perfetto", "MB/s", "the same to Perfetto's form", OwnBar(">= 100"),
+            Rates(profile, MergeForm::kPerfetto, sizes, &profile_parts));
+  PrintOurs("traces.profile_bytes", "of JSON's", "bytes of that", Promised("<= 0.2"),
+            profile_parts);
+  PrintOurs("traces.resident", "MB", "the largest resident size meanwhile", Promised("<= 300"),
+            sizes);
 }
 
 void MeasureServed(bool is_quick) {

@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/trace/exact_time.h"
+#include "base/trace/json_members.h"
 #include "base/trace/trace_event.h"
 #include "base/trace/trace_origin.h"
 #include "base/trace/trace_reading.h"
@@ -41,10 +42,10 @@ class RecordingScan {
     const TraceEvent& event = parser_.event();
     if (event.phase == 'M') return TakeMetadata(event);
     if (event.phase == 'C') {
-      if (event.name == "\"epoch\"") NoteEpoch(MemberOfJson(event.args, "value"));
+      if (event.name == "\"epoch\"") NoteEpoch(MemberOf(event.args, "value"));
       return;
     }
-    NoteEpoch(MemberOfJson(event.args, "epoch"));
+    NoteEpoch(MemberOf(event.args, "epoch"));
     if (event.phase == 'X' && event.name == "\"step\"") TakeStep(event);
   }
 
@@ -73,15 +74,15 @@ class RecordingScan {
 
   void TakeMetadata(const TraceEvent& event) {
     if (event.name == absl::StrCat("\"", kMachineEvent, "\"")) {
-      writer_ = TextOfJson(MemberOfJson(event.args, "writer")).value_or("");
+      writer_ = TextOfJson(MemberOf(event.args, "writer")).value_or("");
     } else if (event.name == "\"thread_name\"") {
-      const auto name = TextOfJson(MemberOfJson(event.args, "name"));
+      const auto name = TextOfJson(MemberOf(event.args, "name"));
       if (name) RowOf(event).is_of_worker = absl::StartsWith(*name, kWorkerRow);
     }
   }
 
   void TakeStep(const TraceEvent& event) {
-    const std::int32_t batch = NumberOf(MemberOfJson(event.args, "batch"));
+    const std::int32_t batch = NumberOf(MemberOf(event.args, "batch"));
     if (batch < 0) return;
     Batches& batches = RowOf(event).batches;
     batches.first = batches.first < 0 ? batch : std::min(batches.first, batch);

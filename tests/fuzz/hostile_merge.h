@@ -9,10 +9,12 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/trace/bounded_text.h"
+#include "base/trace/json_members.h"
 #include "base/trace/perfetto_merger.h"
 #include "base/trace/rank_breakdown.h"
 #include "base/trace/step_breakdown.h"
@@ -93,12 +95,26 @@ inline void CheckRanks(const StepReport& report) {
   }
 }
 
+// What was found valid once is walked through as it is parsed.
+inline void CheckMembers(std::string_view object) {
+  std::vector<std::pair<std::string_view, std::string_view>> parsed, walked;
+  const bool is_object = ForEachJsonMember(
+      object,
+      [&](std::string_view name, std::string_view value) { parsed.emplace_back(name, value); });
+  for (JsonMembers members(object); members.Next();) {
+    walked.emplace_back(members.name(), members.value());
+  }
+  STEPWELL_CHECK(walked == (is_object ? parsed : decltype(parsed)()));
+}
+
 inline void BreakDownHostile(const std::vector<std::string>& events) {
   for (const std::size_t events_max : {StepBreakdown::kEventsMax, std::size_t{3}}) {
     StepBreakdown breakdown({.events_max = events_max, .tells_collectives = true});
     TraceEventParser parser;
     for (const std::string& json : events) {
-      if (parser.Parse(json)) breakdown.TakeEvent(parser.event());
+      if (!parser.Parse(json)) continue;
+      CheckMembers(parser.event().args);
+      breakdown.TakeEvent(parser.event());
     }
     const StepReport report = breakdown.Finish();
     CheckSteps(report, std::min(events.size(), events_max));

@@ -53,6 +53,26 @@ TEST(TraceEvent, WhatIsNoEventIsRefused) {
   }
 }
 
+// ASCII is parsed another way than what has other letters.
+TEST(TraceEvent, OtherLettersChangeNoOtherSlice) {
+  TraceEventParser parser;
+  for (const char* letter : {"a", "\xC3\xA4"}) {
+    for (std::size_t length = 0; length < 70; ++length) {
+      std::string name = "\"";
+      for (std::size_t i = 0; i < length; ++i) name += letter;
+      name += "\"";
+      const std::string json =
+          "{\"name\":" + name + ",\"ph\":\"X\" , \"ts\":12.5,\"args\":{\"x\":" + name + "}}";
+      ASSERT_TRUE(parser.Parse(json)) << json;
+      EXPECT_EQ(parser.event().name, name);
+      EXPECT_EQ(parser.event().time, "12.5");
+      EXPECT_EQ(parser.event().args, "{\"x\":" + name + "}");
+      EXPECT_FALSE(parser.Parse(json.substr(0, json.size() - 1)));
+      EXPECT_FALSE(parser.Parse(json + std::string(1, '\0') + "}"));
+    }
+  }
+}
+
 TEST(TraceEvent, TextsGoBothWays) {
   EXPECT_EQ(TextOfJson("\"a\\n\\\"\\u00e4\""), "a\n\"\xC3\xA4");
   EXPECT_EQ(TextOfJson("7"), std::nullopt);
