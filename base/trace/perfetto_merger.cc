@@ -32,14 +32,6 @@ constexpr int kPackLevel = 1;
 // Begun and not yet ended, on one track; more is no program's.
 constexpr std::size_t kOpenMax = 10'000;
 
-// What a JSON string says, in `scratch` only where something is escaped; anything else as it is written.
-std::string_view TextOf(std::string_view json, std::string& scratch) {
-  if (json.size() < 2 || json.front() != '"') return json;
-  if (json.find('\\') == std::string_view::npos) return json.substr(1, json.size() - 2);
-  scratch = TextOfJson(json).value_or(std::string(json));
-  return scratch;
-}
-
 // Asynchronous events' older letters, as the newer ones.
 char Newer(char phase) {
   switch (phase) {

@@ -189,6 +189,13 @@ std::optional<std::string> TextOfJson(std::string_view json) {
   return std::move(handler.said);
 }
 
+std::string_view TextOf(std::string_view json, std::string& scratch) {
+  if (json.size() < 2 || json.front() != '"') return json;
+  if (json.find('\\') == std::string_view::npos) return json.substr(1, json.size() - 2);
+  scratch = TextOfJson(json).value_or(std::string(json));
+  return scratch;
+}
+
 std::string_view MemberOfJson(std::string_view json, std::string_view name) {
   Reader reader;
   std::string_view found;

@@ -55,6 +55,8 @@ class TraceEventParser {
 
 // What a JSON string says; nothing if it is none.
 std::optional<std::string> TextOfJson(std::string_view json);
+// The same of a slice of an event, in `scratch` only where something is escaped; anything else as it is written.
+std::string_view TextOf(std::string_view json, std::string& scratch);
 // The value of a member of a JSON object, as it was written; empty: it has none, or is no object. The last of
 // several.
 std::string_view MemberOfJson(std::string_view json, std::string_view name);
