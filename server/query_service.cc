@@ -54,7 +54,7 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
   Impl(QuerySources sources, Options options)
       : reads_(sources),
         options_(options),
-        admission_(options.reads_max),
+        admission_(options.reads_max, options.writers_wait),
         follows_(options.follows_max) {}
 
   grpc::Status ListTrials(grpc::ServerContext* context, const v1::ListTrialsRequest* request,

@@ -7,6 +7,7 @@
 //   builder.RegisterService(queries.service());
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "server/access_control.h"
@@ -26,6 +27,8 @@ class QueryGrpcService {
     int reads_max = 16;
     // No read runs longer, whatever the client's deadline.
     absl::Duration read_time_max = kReadTimeMax;
+    // Samples wait for their commit: a quarter of the reads, see ReadAdmission.
+    std::function<bool()> writers_wait = {};
     // Calls that follow at once, beside the reads; a further one gets RESOURCE_EXHAUSTED.
     int follows_max = 64;
     // Outlives this; null = nobody is asked for a token.

@@ -4,43 +4,64 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "base/steady_time.h"
 
 namespace stepwell {
 namespace {
 
 // Each holds a thread of gRPC's.
 constexpr int kRestingMax = 128;
+// While samples wait.
+constexpr int kShedPart = 4;
+// Nobody tells a read that waits when that is over.
+constexpr absl::Duration kLook = absl::Milliseconds(20);
 
 }  // namespace
 
-ReadAdmission::ReadAdmission(int reads_max)
-    : reads_max_(reads_max), payer_max_(std::max(1, reads_max / 2)) {
+ReadAdmission::ReadAdmission(int reads_max, WritersWait writers_wait)
+    : reads_max_(reads_max),
+      payer_max_(std::max(1, reads_max / 2)),
+      writers_wait_(std::move(writers_wait)) {
   STEPWELL_CHECK(reads_max > 0);
 }
 
 absl::StatusOr<ReadAdmission::Ticket> ReadAdmission::Enter(absl::Duration patience,
                                                            const std::string& payer) {
   absl::MutexLock lock(&mu_);
-  const auto has_place = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return HasPlace(payer); };
-  bool entered = has_place();
+  const SteadyTime until = SteadyTime::Now() + patience;
+  int places = PlacesNow();
+  bool entered = HasPlace(payer, places);
   if (!entered && MayWait(payer)) {
     Add(payer, {.waiting = 1});
-    entered = mu_.AwaitWithTimeout(absl::Condition(&has_place), patience);
+    const auto has_place = [&]()
+                               ABSL_SHARED_LOCKS_REQUIRED(mu_) { return HasPlace(payer, places); };
+    while (!entered && !until.HasPassed()) {
+      const absl::Duration look = places < reads_max_ ? kLook : absl::InfiniteDuration();
+      entered = mu_.AwaitWithTimeout(absl::Condition(&has_place), std::min(until.Left(), look));
+      places = PlacesNow();
+      entered = entered || HasPlace(payer, places);
+    }
     Add(payer, {.waiting = -1});
   }
   if (!entered) {
-    const bool is_full = all_.running >= reads_max_;
-    const int most = is_full ? reads_max_ : payer_max_;
+    const bool is_full = all_.running >= places;
+    const int most = is_full ? places : payer_max_;
     return absl::ResourceExhaustedError(
-        absl::StrCat(most, " reads ", is_full ? "" : "of this token ", "are under way, limit ",
-                     most, ": come again"));
+        absl::StrCat(is_full ? all_.running : most, " reads ", is_full ? "" : "of this token ",
+                     "are under way, limit ", most,
+                     is_full && places < reads_max_ ? " while samples wait for their commit" : "",
+                     ": come again"));
   }
   Add(payer, {.running = 1});
   return Ticket(this, payer);
 }
 
-bool ReadAdmission::HasPlace(const std::string& payer) const {
-  return all_.running < reads_max_ && CountOf(payer).running < payer_max_;
+int ReadAdmission::PlacesNow() const {
+  return writers_wait_ && writers_wait_() ? std::max(1, reads_max_ / kShedPart) : reads_max_;
+}
+
+bool ReadAdmission::HasPlace(const std::string& payer, int places) const {
+  return all_.running < places && CountOf(payer).running < payer_max_;
 }
 
 bool ReadAdmission::MayWait(const std::string& payer) const {
@@ -73,7 +94,10 @@ bool ReadAdmission::Rest(const std::string& payer) {
 }
 
 void ReadAdmission::Return(const std::string& payer) {
-  const auto has_place = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return HasPlace(payer); };
+  // It was let in before samples waited.
+  const auto has_place = [&]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return HasPlace(payer, reads_max_);
+  };
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(&has_place));
   Add(payer, {.running = 1, .resting = -1});

@@ -1,5 +1,6 @@
 // ReadAdmission: how many reads may run at once, and how many of one payer (PayerOf): half of all, so that
-// whoever takes all that it may get, and does not take its answers, leaves the other half to others.
+// whoever takes all that it may get, and does not take its answers, leaves the other half to others. While samples wait for
+// their commit a quarter of the places is given out: reads are shed before writers, who are never refused for it.
 // Thread-safe.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(ReadAdmission::Ticket ticket, admission.Enter(patience, payer));
@@ -43,8 +44,11 @@ class ReadAdmission {
     std::string payer_;
   };
 
+  // Whether samples wait: asked as a read comes and while it waits, with a lock held.
+  using WritersWait = std::function<bool()>;
+
   // REQUIRES: reads_max > 0.
-  explicit ReadAdmission(int reads_max);
+  explicit ReadAdmission(int reads_max, WritersWait writers_wait = {});
 
   // Waits for a place for `patience`, then kResourceExhausted. As many may wait as may run, of all and of
   // each payer; more are refused at once. An empty payer is nobody: of it there may be as many as of all.
@@ -56,7 +60,9 @@ class ReadAdmission {
     int waiting = 0;
     int resting = 0;
   };
-  bool HasPlace(const std::string& payer) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  // Of all, and of one payer.
+  int PlacesNow() const;
+  bool HasPlace(const std::string& payer, int places) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   bool MayWait(const std::string& payer) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   Count CountOf(const std::string& payer) const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   void Add(const std::string& payer, const Count& more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -66,6 +72,7 @@ class ReadAdmission {
 
   const int reads_max_;
   const int payer_max_;
+  const WritersWait writers_wait_;
   absl::Mutex mu_;
   Count all_ ABSL_GUARDED_BY(mu_);
   // Of those that have any.

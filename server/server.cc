@@ -1,14 +1,10 @@
 #include "server/server.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -382,14 +378,17 @@ absl::Status Server::Parts::Serve() {
                              [this] { return state.incarnation(); },
                              [this](TrialId trial_id) { return windows->IsOver(trial_id); },
                              [this] { return state.undoubted_epoch(); }};
+  const auto writers_wait = [this] { return queue->bytes() >= queue->bytes_max() / 4 * 3; };
   query_service.emplace(
-      sources, QueryGrpcService::Options{.follows_max = static_cast<int>(options.follows_max),
+      sources, QueryGrpcService::Options{.writers_wait = writers_wait,
+                                         .follows_max = static_cast<int>(options.follows_max),
                                          .access = &*access});
   grpc->Register(&*admin_service, pb::AdminService::service_full_name());
   grpc->Register(query_service->service(), pb::QueryService::service_full_name());
   trace_reads.emplace(sources);
-  trace_service.emplace(*trace_store, state, *trace_reads, *trace_capturing,
-                        TraceGrpcService::Options{.access = &*access});
+  trace_service.emplace(
+      *trace_store, state, *trace_reads, *trace_capturing,
+      TraceGrpcService::Options{.writers_wait = writers_wait, .access = &*access});
   grpc->Register(trace_service->service(), pb::TraceService::service_full_name());
   token_service.emplace(TokenGrpcService::Parts{
       *token_store, *access, token_loop.has_value() ? &*token_loop : nullptr, clock,

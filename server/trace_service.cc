@@ -58,8 +58,8 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
         capturing_(capturing),
         stalls_(options.stall_max),
         uploads_(options.uploads_max),
-        reads_(options.reads_max),
-        merges_(options.merges_max),
+        reads_(options.reads_max, options.writers_wait),
+        merges_(options.merges_max, options.writers_wait),
         access_(options.access) {}
 
   grpc::Status UploadTrace(grpc::ServerContext* context,

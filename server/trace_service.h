@@ -3,6 +3,7 @@
 // neither. Few run at once; more are refused rather than queued. Thread-safe.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "server/access_control.h"
@@ -26,6 +27,8 @@ class TraceGrpcService {
     int reads_max = 8;
     // Merges and summaries at once: each has a processor for itself.
     int merges_max = 4;
+    // Samples wait for their commit: a quarter of the reads and merges, see ReadAdmission.
+    std::function<bool()> writers_wait = {};
     // A client that sends or takes nothing for so long gives its place to others.
     absl::Duration stall_max = absl::Minutes(2);
     // Outlives this; null = nobody is asked for a token.

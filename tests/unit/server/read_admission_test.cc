@@ -42,6 +42,31 @@ TEST(ReadAdmissionTest, WhoWaitsEntersWhenOneLeaves) {
   EXPECT_TRUE(entered.ok()) << entered;
 }
 
+TEST(ReadAdmissionTest, WhileSamplesWaitAQuarterIsLetIn) {
+  std::atomic<bool> writers_wait = true;
+  ReadAdmission admission(8, [&] { return writers_wait.load(); });
+  std::vector<ReadAdmission::Ticket> held;
+  for (int i = 0; i < 2; ++i) held.push_back(*admission.Enter(absl::ZeroDuration()));
+  const absl::Status refused = admission.Enter(absl::Milliseconds(50)).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(refused.message(),
+            "2 reads are under way, limit 2 while samples wait for their commit: come again");
+  // Nobody leaves, and nobody says that it is over.
+  absl::Status entered = absl::UnknownError("did not come back");
+  Worker waiter("waiter", [&] { entered = admission.Enter(absl::Seconds(30)).status(); });
+  writers_wait = false;
+  waiter.Join();
+  EXPECT_TRUE(entered.ok()) << entered;
+  // Those that were let in before stay.
+  for (int i = 0; i < 6; ++i) held.push_back(*admission.Enter(absl::ZeroDuration()));
+  writers_wait = true;
+  bool rested = false;
+  held.front().RestFor([&] { rested = true; });
+  EXPECT_TRUE(rested);
+  EXPECT_EQ(admission.Enter(absl::ZeroDuration()).status().message(),
+            "8 reads are under way, limit 2 while samples wait for their commit: come again");
+}
+
 TEST(ReadAdmissionTest, NoMoreWaitThanMayRun) {
   ReadAdmission admission(2);
   std::vector<ReadAdmission::Ticket> held;
