@@ -51,11 +51,12 @@ std::string LabelOf(const TraceRecord& trace) {
   return absl::StrCat("trace ", trace.trace_no, " (", trace.header.name, ")");
 }
 
-MergeInput InputOf(const TraceRecord& trace, const TraceOrigin& origin) {
+MergeInput InputOf(const TraceRecord& trace) {
   MergeInput input;
   input.label = LabelOf(trace);
-  input.origin = origin;
-  input.rank = trace.header.rank ? trace.header.rank : RankOfTraceName(trace.header.name);
+  const std::optional<std::int32_t> of_name = RankOfTraceName(trace.header.name);
+  input.rank = trace.header.rank ? trace.header.rank : of_name;
+  input.is_rank_of_name = of_name.has_value() && input.rank == of_name;
   input.cycle = CycleOfTraceName(trace.header.name);
   input.machine = trace.header.machine;
   return input;
@@ -116,22 +117,25 @@ absl::StatusOr<std::vector<TraceRecord>> ChooseTraces(TraceStore& store, const T
 }
 
 absl::StatusOr<PlacedTraces> PlaceTraces(TraceStore& store, const std::vector<TraceRecord>& traces,
-                                         MergeAlignment alignment, const MayGoOn& may_go_on) {
+                                         MergeSieve::Asked asked, MergeAlignment alignment,
+                                         const MayGoOn& may_go_on) {
   PlacedTraces placed;
+  MergeSieve sieve(asked, alignment);
   std::vector<MergeInput> inputs;
   std::set<std::string> cut;
   std::size_t name_count = 0;
   for (const TraceRecord& trace : traces) {
-    const std::string label = LabelOf(trace);
-    auto scanned = ScanTrace(SourceOfStored(store, trace, 0, may_go_on));
-    STEPWELL_RETURN_IF_ERROR(Annotate(scanned.status(), label));
-    name_count += scanned->origin.process_names.size();
-    if (name_count > kNamesMax) scanned->origin.process_names.clear();
-    inputs.push_back(InputOf(trace, scanned->origin));
-    if (scanned->form.is_cut) cut.insert(label);
-    placed.by_label.emplace(label, trace);
+    MergeInput input = InputOf(trace);
+    STEPWELL_ASSIGN_OR_RETURN(const std::optional<TraceForm> form,
+                              sieve.Scan(SourceOfStored(store, trace, 0, may_go_on), input));
+    if (!form) continue;
+    name_count += input.origin.process_names.size();
+    if (name_count > kNamesMax) input.origin.process_names.clear();
+    if (form->is_cut) cut.insert(input.label);
+    placed.by_label.emplace(input.label, trace);
+    inputs.push_back(std::move(input));
   }
-  STEPWELL_ASSIGN_OR_RETURN(placed.plan, PlanMerge(inputs, alignment));
+  STEPWELL_ASSIGN_OR_RETURN(placed.plan, std::move(sieve).Plan(inputs));
   if (name_count > kNamesMax) {
     placed.plan.notes.push_back(absl::StrCat("the traces name ", name_count,
                                              " processes; those beyond ", kNamesMax,

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/trace/merge_sieve.h"
 #include "base/trace/trace_reading.h"
 #include "server/wire.h"
 #include "stepwell/v1/trace.pb.h"
@@ -37,8 +38,11 @@ struct PlacedTraces {
   pb::TracePlacement placement = {};
   std::map<std::string, TraceRecord> by_label = {};
 };
+// By MergeSieve's rules: of all of a trial what cannot be unpacked or placed is left out, and told. What the store answers is
+// a failure in any case.
 [[nodiscard]] absl::StatusOr<PlacedTraces> PlaceTraces(TraceStore& store,
                                                        const std::vector<TraceRecord>& traces,
+                                                       MergeSieve::Asked asked,
                                                        MergeAlignment alignment,
                                                        const MayGoOn& may_go_on);
 

@@ -331,8 +331,10 @@ class TraceGrpcService::Impl final : public v1::TraceService::Service {
         const std::vector<TraceRecord> traces,
         ChooseTraces(store_, trial, ReadableProjects(caller),
                      {request.trace_nos().begin(), request.trace_nos().end()}));
+    const MergeSieve::Asked asked =
+        request.trace_nos().empty() ? MergeSieve::Asked::kAll : MergeSieve::Asked::kThese;
     STEPWELL_ASSIGN_OR_RETURN(PlacedTraces placed,
-                              PlaceTraces(store_, traces, alignment, may_go_on));
+                              PlaceTraces(store_, traces, asked, alignment, may_go_on));
     v1::MergeTracesResponse message;
     *message.mutable_placement() = placed.placement;
     STEPWELL_RETURN_IF_ERROR(Send(message, watched, writer));

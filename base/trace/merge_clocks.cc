@@ -327,6 +327,7 @@ std::vector<std::size_t> InputsInOrder(const MergePlan& plan) {
 
 absl::Status PlaceClocks(const std::vector<MergeInput>& inputs, MergePlan& plan) {
   const std::vector<std::size_t> clocks = FindClocks(plan);
+  for (std::size_t i = 0; i < clocks.size(); ++i) plan.inputs[i].clock = clocks[i];
   const bool is_one = std::all_of(clocks.begin(), clocks.end(),
                                   [&](std::size_t each) { return each == clocks[0]; });
   if (is_one) {

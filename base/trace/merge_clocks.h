@@ -13,7 +13,7 @@
 
 namespace stepwell {
 
-// `plan` has the inputs with all that they say of themselves: sets their shifts and errors, and may add notes.
+// `plan` has the inputs with all that they say of themselves: sets their clocks, shifts and errors, and may add notes.
 // kInvalidArgument: a barrier's time is absurd.
 [[nodiscard]] absl::Status PlaceClocks(const std::vector<MergeInput>& inputs, MergePlan& plan);
 

@@ -4,12 +4,14 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "base/trace/bounded_notes.h"
 #include "base/trace/merge_clocks.h"
 
 namespace stepwell {
@@ -19,7 +21,14 @@ constexpr std::int64_t kHourNs = std::int64_t{3600} * 1'000'000'000;
 constexpr double kDayNs = 24.0 * static_cast<double>(kHourNs);
 // In the year 2200; sums of what lies below fit into 64 bits.
 constexpr double kTimeMax = 230 * 366.0 * kDayNs;
+// Differences of two fit as well.
+constexpr std::int64_t kBarrierMax = std::numeric_limits<std::int64_t>::max() / 2;
+// So far from each other clocks are believed that nothing ties.
 constexpr double kApartMax = static_cast<double>(TraceOrigin::kApartMaxNs);
+// The year 2001: whatever counts from a start shows less.
+constexpr double kDatedFrom = 11'323 * kDayNs;
+// What is off by more is no tie: a barrier of another year, say.
+constexpr std::int64_t kTieErrorMaxNs = kHourNs;
 
 std::string Apart(double ns) {
   const double days = ns / kDayNs;
@@ -27,24 +36,26 @@ std::string Apart(double ns) {
                      : absl::StrFormat("%.0f days", days);
 }
 
-[[nodiscard]] absl::Status Place(const std::vector<MergeInput>& inputs, MergePlan& plan) {
+bool IsAbsurd(double time_ns) { return time_ns > kTimeMax || time_ns < -kTimeMax; }
+
+absl::Status AbsurdTimes(const std::string& label) {
+  return absl::InvalidArgumentError(absl::StrCat(label, ": its times are absurd"));
+}
+
+[[nodiscard]] absl::Status Place(const std::vector<MergeInput>& inputs, MergeAlignment alignment,
+                                 MergePlan& plan) {
+  BoundedNotes ranks;
   for (const MergeInput& input : inputs) {
+    STEPWELL_RETURN_IF_ERROR(CheckMergeInput(input, alignment));
     const TraceOrigin& origin = input.origin;
-    const std::optional<std::int32_t> rank = input.rank.has_value() ? input.rank : origin.rank;
-    if (!rank.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          input.label,
-          ": nothing tells its rank (no rank in its name, no distributedInfo): name it"));
-    }
-    if (!origin.first_time_ns.has_value()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(input.label,
-                       ": it has no event with a time, in microseconds before the year 2262 (its "
-                       "times may be nanoseconds)"));
-    }
     PlacedInput& placed = plan.inputs.emplace_back();
     placed.label = input.label;
-    placed.rank = *rank;
+    placed.rank = input.rank.has_value() ? *input.rank : *origin.rank;
+    if (input.is_rank_of_name && origin.rank.has_value() && *origin.rank != placed.rank) {
+      ranks.Add(absl::StrCat(input.label, ": its name says rank ", placed.rank,
+                             ", the trace itself rank ", *origin.rank, "; it is taken as rank ",
+                             placed.rank));
+    }
     placed.machine = input.machine.empty() ? origin.machine : input.machine;
     // Who says another machine than the trace does knows better.
     if (placed.machine == origin.machine) placed.boot_id = origin.boot_id;
@@ -59,6 +70,7 @@ std::string Apart(double ns) {
       placed.error_ns = 0;
     }
   }
+  std::move(ranks).MoveTo(plan.notes, "traces have another rank in their names than they say");
   return PlaceClocks(inputs, plan);
 }
 
@@ -117,7 +129,87 @@ void ChooseLanes(MergePlan& plan) {
   }
 }
 
+// Each begins where the first one does, unless a person said otherwise.
+[[nodiscard]] absl::Status AlignStarts(const std::vector<MergeInput>& inputs, MergePlan& plan) {
+  plan.inputs[0].drift = 0;
+  const std::int64_t first = *inputs[0].origin.first_time_ns;
+  if (IsAbsurd(static_cast<double>(first) + static_cast<double>(plan.inputs[0].shift_ns))) {
+    return AbsurdTimes(inputs[0].label);
+  }
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    if (inputs[i].shift_ns.has_value()) continue;
+    plan.inputs[i].error_ns = std::nullopt;
+    plan.inputs[i].drift = 0;
+    if (__builtin_sub_overflow(first + plan.inputs[0].shift_ns, *inputs[i].origin.first_time_ns,
+                               &plan.inputs[i].shift_ns)) {
+      return AbsurdTimes(inputs[i].label);
+    }
+  }
+  return absl::OkStatus();
+}
+
+// What time a clock that was set shows; one that counts from a start never comes so far.
+bool IsDated(double time_ns) { return time_ns >= kDatedFrom; }
+
+// Of each input which others can lie on one time line with it: those of one number. Wall clocks that show about the same time
+// may be believed to, as may what lies further apart where it shares a clock, or where barriers, exchanges with the master or
+// a person tell how far it is off. A clock that counts from a start and one that was set never do; of two starts nothing but
+// their kernel tells that they are one.
+std::vector<std::size_t> FindTimeLines(const std::vector<double>& starts, const MergePlan& plan) {
+  std::vector<std::size_t> leads(starts.size());
+  std::iota(leads.begin(), leads.end(), std::size_t{0});
+  const auto line_of = [&](std::size_t i) {
+    while (leads[i] != i) i = leads[i] = leads[leads[i]];
+    return i;
+  };
+  const auto tie = [&](std::size_t a, std::size_t b) { leads[line_of(a)] = line_of(b); };
+  std::vector<std::size_t> order = leads;
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t a, std::size_t b) { return starts[a] < starts[b]; });
+  for (std::size_t at = 1; at < order.size(); ++at) {
+    if (starts[order[at]] - starts[order[at - 1]] <= kApartMax) tie(order[at], order[at - 1]);
+  }
+  std::map<std::pair<bool, std::size_t>, std::size_t> of_clock;
+  std::map<bool, std::size_t> of_reference;
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    const PlacedInput& placed = plan.inputs[i];
+    const bool is_dated = IsDated(starts[i]);
+    if (!is_dated && placed.boot_id.empty()) continue;
+    tie(i, of_clock.try_emplace({is_dated, placed.clock}, i).first->second);
+    const bool is_near = placed.error_ns.has_value() && *placed.error_ns <= kTieErrorMaxNs;
+    if (is_near) tie(i, of_reference.try_emplace(is_dated, i).first->second);
+  }
+  for (std::size_t& lead : leads) lead = line_of(lead);
+  return leads;
+}
+
 }  // namespace
+
+absl::Status CheckMergeInput(const MergeInput& input, MergeAlignment alignment) {
+  const TraceOrigin& origin = input.origin;
+  if (!input.rank.has_value() && !origin.rank.has_value()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        input.label,
+        ": nothing tells its rank (no rank in its name, no distributedInfo): name it"));
+  }
+  if (!origin.first_time_ns.has_value()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(input.label,
+                     ": it has no event with a time, in microseconds before the year 2262 (its "
+                     "times may be nanoseconds)"));
+  }
+  // Aligned by its start, or shifted by a person, it lies elsewhere.
+  const bool stays = alignment == MergeAlignment::kClock && !input.shift_ns.has_value();
+  if (stays && IsAbsurd(static_cast<double>(*origin.first_time_ns))) {
+    return AbsurdTimes(input.label);
+  }
+  const std::int64_t barrier = origin.sync_time_ns.value_or(0);
+  if (barrier > kBarrierMax || barrier < -kBarrierMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(input.label, ": its clock_sync_timestamp_us is absurd"));
+  }
+  return absl::OkStatus();
+}
 
 std::optional<std::int64_t> PlaceTime(const PlacedInput& input, std::int64_t time_ns) {
   std::int64_t placed_ns = 0;
@@ -140,31 +232,24 @@ absl::StatusOr<MergePlan> PlanMerge(const std::vector<MergeInput>& inputs,
   MergePlan plan;
   plan.alignment = alignment;
   if (inputs.empty()) return absl::InvalidArgumentError("no trace to merge");
-  STEPWELL_RETURN_IF_ERROR(Place(inputs, plan));
-  const auto start_of = [&](std::size_t i) {
-    return static_cast<double>(*inputs[i].origin.first_time_ns) +
-           static_cast<double>(plan.inputs[i].shift_ns);
-  };
-  if (start_of(0) > kTimeMax || start_of(0) < -kTimeMax) {
-    return absl::InvalidArgumentError(absl::StrCat(inputs[0].label, ": its times are absurd"));
+  STEPWELL_RETURN_IF_ERROR(Place(inputs, alignment, plan));
+  if (alignment == MergeAlignment::kStart) {
+    STEPWELL_RETURN_IF_ERROR(AlignStarts(inputs, plan));
   }
-  if (alignment == MergeAlignment::kStart) plan.inputs[0].drift = 0;
+  std::vector<double> starts;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    starts.push_back(static_cast<double>(*inputs[i].origin.first_time_ns) +
+                     static_cast<double>(plan.inputs[i].shift_ns));
+    if (IsAbsurd(starts[i])) return AbsurdTimes(inputs[i].label);
+  }
+  const std::vector<std::size_t> lines = FindTimeLines(starts, plan);
   for (std::size_t i = 1; i < inputs.size(); ++i) {
-    if (alignment == MergeAlignment::kStart && !inputs[i].shift_ns.has_value()) {
-      plan.inputs[i].error_ns = std::nullopt;
-      plan.inputs[i].drift = 0;
-      if (__builtin_sub_overflow(*inputs[0].origin.first_time_ns + plan.inputs[0].shift_ns,
-                                 *inputs[i].origin.first_time_ns, &plan.inputs[i].shift_ns)) {
-        return absl::InvalidArgumentError(absl::StrCat(inputs[i].label, ": its times are absurd"));
-      }
-    }
-    const double apart = start_of(i) - start_of(0);
-    if (apart > kApartMax || apart < -kApartMax) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          inputs[i].label, " begins ", Apart(apart < 0 ? -apart : apart),
-          apart < 0 ? " before " : " after ", inputs[0].label,
-          ": their clocks have nothing in common. Shift one, or align them by their starts"));
-    }
+    if (lines[i] == lines[0]) continue;
+    const double apart = starts[i] - starts[0];
+    return absl::InvalidArgumentError(absl::StrCat(
+        inputs[i].label, " begins ", Apart(apart < 0 ? -apart : apart),
+        apart < 0 ? " before " : " after ", inputs[0].label,
+        ": their clocks have nothing in common. Shift one, or align them by their starts"));
   }
   NoteDrifts(plan);
   ChooseLanes(plan);

@@ -16,6 +16,7 @@
 // Cores: merge_clocks has them, and the rows are chosen here.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -33,6 +34,7 @@ struct MergeInput {
   std::string cycle;    // "ep0-ba7"; ranks' files of one cycle share it. Empty: by order in time
   std::string machine;  // before what the trace says itself; empty: unknown
   std::optional<std::int64_t> shift_ns;
+  bool is_rank_of_name = false;  // the rank above is what its name says, and no person
 };
 
 enum class MergeAlignment {
@@ -55,6 +57,7 @@ struct PlacedInput {
   std::optional<std::int64_t> error_ns;  // nothing: unknown
   Interval window = {};                  // TraceOrigin's, by its own clock
   std::map<std::string, std::string, std::less<>> process_names;
+  std::size_t clock = 0;  // those of one number share one
 };
 
 struct MergePlan {
@@ -69,7 +72,11 @@ std::optional<std::int64_t> PlaceTime(const PlacedInput& input, std::int64_t tim
 // Where its window lies. REQUIRES: a plan's input.
 Interval PlacedWindow(const PlacedInput& input);
 
-// kInvalidArgument names the input and what would help: no rank, no event, a clock years from the others'.
+// Whether it can be placed, as far as that is its own matter. kInvalidArgument names it and what would help: no rank, no
+// event, absurd times.
+[[nodiscard]] absl::Status CheckMergeInput(const MergeInput& input, MergeAlignment alignment);
+
+// kInvalidArgument likewise, also of a clock that nothing ties to that of the first.
 [[nodiscard]] absl::StatusOr<MergePlan> PlanMerge(const std::vector<MergeInput>& inputs,
                                                   MergeAlignment alignment);
 

@@ -28,7 +28,7 @@ inline constexpr char kMachineEvent[] = "machine";
 inline constexpr char kWallClockEvent[] = "wall_clock";
 
 struct TraceOrigin {
-  // Further apart clocks have nothing in common: one counts from 1970, another from its start.
+  // Further apart clocks are believed to show one time where something ties them, and events of one trace not at all.
   static constexpr std::int64_t kApartMaxNs = std::int64_t{30} * 24 * 3600 * 1'000'000'000;
 
   // A profiler of the framework (Kineto), not the training loop.

@@ -76,6 +76,7 @@ absl::StatusOr<MergeInput> InputOf(const CommandOptions& options, const std::str
   MergeInput input;
   input.label = file;
   input.rank = RankOfTraceName(file);
+  input.is_rank_of_name = input.rank.has_value();
   input.cycle = CycleOfTraceName(file);
   input.machine = OfFile(options, "machine", file).value_or("");
   if (options.Has("one-machine")) input.machine = "this";
@@ -86,6 +87,7 @@ absl::StatusOr<MergeInput> InputOf(const CommandOptions& options, const std::str
           absl::StrCat("--rank of ", file, " is '", *rank, "'; allowed: 0 and up"));
     }
     input.rank = number;
+    input.is_rank_of_name = false;
   }
   if (const auto shift = OfFile(options, "shift", file); shift.has_value()) {
     input.shift_ns = NsOfMicros(*shift);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "base/trace/merge_plan.h"
+#include "base/trace/merge_sieve.h"
 #include "client/cli/export_output.h"
 #include "client/cli/not_found.h"
 #include "client/cli/progress.h"
@@ -101,6 +102,18 @@ absl::StatusOr<std::vector<v1::Trace>> ChooseMergeable(MasterClient& master,
   return traces;
 }
 
+MergeInput InputOf(const v1::Trace& trace) {
+  const v1::TraceHeader& header = trace.header();
+  MergeInput input;
+  input.label = StoredTraceLabel(trace);
+  const std::optional<std::int32_t> of_name = RankOfTraceName(header.name());
+  input.rank = header.has_rank() ? std::optional(header.rank()) : of_name;
+  input.is_rank_of_name = of_name.has_value() && input.rank == of_name;
+  input.cycle = CycleOfTraceName(header.name());
+  input.machine = header.machine();
+  return input;
+}
+
 struct StoredArchive {
   MergePlan plan;
   std::vector<ArchivedTrace> traces;
@@ -110,32 +123,28 @@ absl::StatusOr<StoredArchive> PlaceStored(MasterClient& master,
                                           const v1::MergeTracesRequest& request,
                                           std::ostream& err) {
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<v1::Trace> traces, ChooseMergeable(master, request));
+  MergeSieve sieve(
+      request.trace_nos().empty() ? MergeSieve::Asked::kAll : MergeSieve::Asked::kThese,
+      request.alignment() == v1::TRACE_ALIGNMENT_START ? MergeAlignment::kStart
+                                                       : MergeAlignment::kClock);
   StoredArchive archive;
   std::vector<MergeInput> inputs;
   for (const v1::Trace& trace : traces) {
     const v1::TraceHeader& header = trace.header();
-    const std::string label = StoredTraceLabel(trace);
+    MergeInput input = InputOf(trace);
     TraceSource source = SourceOfStored(master, request.trial(), trace);
-    absl::StatusOr<ScannedTrace> scanned = ScanTrace(source);
-    if (!scanned.ok()) return Annotate(scanned.status(), label);
-    if (scanned->form.is_cut) {
-      err << "stepwell: " << Printable(label) << " ends too early; it is taken as it is\n";
+    STEPWELL_ASSIGN_OR_RETURN(const std::optional<TraceForm> form, sieve.Scan(source, input));
+    if (!form) continue;
+    if (form->is_cut) {
+      err << "stepwell: " << Printable(input.label) << " ends too early; it is taken as it is\n";
     }
     archive.traces.push_back({.name = header.name(),
-                              .clock = scanned->form.clock,
+                              .clock = form->clock,
                               .byte_count = header.byte_count(),
                               .source = std::move(source)});
-    MergeInput& input = inputs.emplace_back();
-    input.label = label;
-    input.origin = std::move(scanned->origin);
-    input.rank = header.has_rank() ? std::optional(header.rank()) : RankOfTraceName(header.name());
-    input.cycle = CycleOfTraceName(header.name());
-    input.machine = header.machine();
+    inputs.push_back(std::move(input));
   }
-  STEPWELL_ASSIGN_OR_RETURN(
-      archive.plan,
-      PlanMerge(inputs, request.alignment() == v1::TRACE_ALIGNMENT_START ? MergeAlignment::kStart
-                                                                         : MergeAlignment::kClock));
+  STEPWELL_ASSIGN_OR_RETURN(archive.plan, std::move(sieve).Plan(inputs));
   return archive;
 }
 

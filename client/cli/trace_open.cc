@@ -13,6 +13,7 @@
 #include "client/cli/one_file_server.h"
 #include "client/cli/options.h"
 #include "client/cli/progress.h"
+#include "client/cli/terminal.h"
 #include "client/cli/trace_pages.h"
 
 namespace stepwell::cli {
@@ -51,8 +52,10 @@ class ScratchFile {
   std::string directory_;
 };
 
+// `is_all`: nobody named them, so that a merge leaves out what cannot be placed.
 absl::Status Fetch(MasterClient& master, const v1::TrialRef& trial,
-                   const std::vector<v1::Trace>& traces, const std::string& path) {
+                   const std::vector<v1::Trace>& traces, bool is_all, const std::string& path,
+                   std::ostream& err) {
   STEPWELL_ASSIGN_OR_RETURN(const auto output, ExportOutput::ToFile(path));
   absl::Status written;
   absl::Status fetched;
@@ -69,10 +72,16 @@ absl::Status Fetch(MasterClient& master, const v1::TrialRef& trial,
   } else {
     v1::MergeTracesRequest request;
     *request.mutable_trial() = trial;
-    for (const v1::Trace& trace : traces) request.add_trace_nos(trace.trace_no());
+    if (!is_all) {
+      for (const v1::Trace& trace : traces) request.add_trace_nos(trace.trace_no());
+    }
     request.set_format(v1::TRACE_FORMAT_PERFETTO);
-    fetched = master.MergeTraces(
-        request, [&](const v1::MergeTracesResponse& message) { return take(message.data()); });
+    fetched = master.MergeTraces(request, [&](const v1::MergeTracesResponse& message) {
+      for (const std::string& note : message.placement().notes()) {
+        err << "stepwell: " << Printable(note) << "\n";
+      }
+      return take(message.data());
+    });
   }
   STEPWELL_RETURN_IF_ERROR(fetched);
   STEPWELL_RETURN_IF_ERROR(written);
@@ -133,7 +142,9 @@ int RunTraceOpen(const std::vector<std::string>& args, Streams streams) {
   }
   {
     const Progress progress("fetching traces");
-    if (const absl::Status got = Fetch(master, *trial, traces, file.path()); !got.ok()) {
+    const absl::Status got =
+        Fetch(master, *trial, traces, trace_nos.empty(), file.path(), streams.err);
+    if (!got.ok()) {
       return ReportFailure(got, options.server(), streams);
     }
   }

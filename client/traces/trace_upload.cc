@@ -79,8 +79,13 @@ class JsonLook {
     }
     if (form.event_count == 0) prepared.notes.emplace_back("it has no event");
     const TraceOrigin origin = scan_.Finish();
-    if (!choice.rank && !prepared.header.has_rank() && origin.rank) {
+    if (choice.rank || !origin.rank) return absl::OkStatus();
+    if (!prepared.header.has_rank()) {
       prepared.header.set_rank(*origin.rank);
+    } else if (prepared.header.rank() != *origin.rank) {
+      prepared.notes.push_back(absl::StrCat("its name says rank ", prepared.header.rank(),
+                                            ", the trace itself rank ", *origin.rank,
+                                            "; it is kept as rank ", prepared.header.rank()));
     }
     return absl::OkStatus();
   }

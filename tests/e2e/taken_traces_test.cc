@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
@@ -65,6 +66,56 @@ TEST_F(TakenTracesTest, AnArchiveHasWhatTheMasterKeepsAsItCame) {
       << manifest.dump();
   EXPECT_EQ(Command({"trace", "merge", "--trial", "kept", "2", "--output", archive}).ending,
             "exit 1");
+}
+
+TEST_F(TakenTracesTest, AMergeOfAllLeavesOutWhatCannotBeUnpackedOrPlaced) {
+  StartMaster();
+  Record("kept", 10);
+  // What is said to be of Perfetto's form nobody looks into.
+  const std::string damaged("\x1f\x8b\x08\x00 no gzip behind this", 24);
+  const Ran brought = Command({"trace", "import", "kept", Write("rank0.json", kTwoEvents),
+                               Write("nobodys.json", kTwoEvents), Write("rank7.pftrace", damaged)});
+  EXPECT_EQ(brought.ending, "exit 0") << brought.output;
+  const auto expect_told = [](const Ran& ran) {
+    for (const char* says : {"trace 2 (nobodys.json.gz): nothing tells its rank",
+                             "trace 3 (rank7.pftrace): damaged gzip", "; left out"}) {
+      EXPECT_NE(ran.output.find(says), std::string::npos) << says << "\n" << ran.output;
+    }
+  };
+  const std::string merged = scratch_ / "merged.json";
+  const Ran all = Command({"trace", "merge", "--trial", "kept", "--output", merged});
+  EXPECT_EQ(all.ending, "exit 0") << all.output;
+  expect_told(all);
+  EXPECT_NE(all.output.find("2 events of 1 trace are in"), std::string::npos) << all.output;
+  const std::string archive = scratch_ / "all.tar";
+  const Ran archived = Command({"trace", "merge", "--trial", "kept", "--output", archive});
+  EXPECT_EQ(archived.ending, "exit 0") << archived.output;
+  expect_told(archived);
+  EXPECT_NE(archived.output.find("1 trace and their places are in"), std::string::npos)
+      << archived.output;
+  // Nobody fetches it: what was merged is told before that.
+  const Ran opened = Command({"trace", "open", "kept", "--port", "0", "--timeout", "1ms"});
+  EXPECT_EQ(opened.ending, "exit 75") << opened.output;
+  expect_told(opened);
+
+  // Who names them wants them.
+  for (const auto& [trace_no, says] :
+       {std::pair("2", "nothing tells its rank"), std::pair("3", "damaged gzip")}) {
+    for (const std::string& output : {merged, archive}) {
+      const Ran named =
+          Command({"trace", "merge", "--trial", "kept", "1", trace_no, "--output", output});
+      EXPECT_EQ(named.ending, "exit 1") << named.output;
+      EXPECT_NE(named.output.find(says), std::string::npos) << named.output;
+    }
+  }
+  EXPECT_EQ(Command({"trace", "delete", "kept", "1"}).ending, "exit 0");
+  for (const std::string& output : {merged, archive}) {
+    const Ran none = Command({"trace", "merge", "--trial", "kept", "--output", output});
+    EXPECT_EQ(none.ending, "exit 1") << none.output;
+    EXPECT_NE(none.output.find("trace 2 (nobodys.json.gz): nothing tells its rank"),
+              std::string::npos)
+        << none.output;
+  }
 }
 
 TEST_F(TakenTracesTest, SessionsOfOneHostLieInTensorboardsLayoutAsTheyWere) {

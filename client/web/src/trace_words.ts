@@ -62,6 +62,12 @@ export function meant(traces: readonly Trace[], chosen: ReadonlySet<number>): Tr
   return traces.filter((trace) => (chosen.size === 0 ? isMergeable(trace) : chosen.has(trace.traceNo)));
 }
 
+/** What a merge of `of` names: nothing where these are all that can be merged, of which the master leaves out, and tells, what it cannot place. Of a list that is cut nobody knows. */
+export function named(of: readonly Trace[], list: readonly Trace[], isCut: boolean): number[] {
+  const isAll = !isCut && of.length === list.filter(isMergeable).length;
+  return isAll ? [] : of.map((trace) => trace.traceNo);
+}
+
 export function matches(trace: Trace, filter: string): boolean {
   const header = trace.header;
   const rank = header?.rank === undefined ? "" : `rank ${header.rank}`;

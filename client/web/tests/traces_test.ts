@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { MergedTraceSchema, SummarizeTraceResponseSchema, TraceFormat, TraceSchema, TraceState, type Trace } from "#gen/trace_pb";
 import { stepTable } from "../src/trace_steps";
-import { clockWords, cycleWord, fileName, isMergeable, matches, meant, traceStateWords } from "../src/trace_words";
+import { clockWords, cycleWord, fileName, isMergeable, matches, meant, named, traceStateWords } from "../src/trace_words";
 
 function trace(init: MessageInitShape<typeof TraceSchema>): Trace {
   return create(TraceSchema, { state: TraceState.COMPLETE, ...init });
@@ -35,6 +35,15 @@ test("only whole traces in JSON and Perfetto's form are merged and shown", () =>
   assert.deepEqual(all.filter(isMergeable).map((one) => one.traceNo), [1, 2]);
   assert.deepEqual(meant(all, new Set()).map((one) => one.traceNo), [1, 2]);
   assert.deepEqual(meant(all, new Set([2, 3])).map((one) => one.traceNo), [2, 3]);
+});
+
+test("a merge of all names none, so that a bad one is left out, and one of a few names these", () => {
+  const [one, two, plane] = [TraceFormat.CHROME_JSON, TraceFormat.PERFETTO, TraceFormat.XPLANE].map((format, at) => trace({ traceNo: at + 1, header: { format } }));
+  assert.ok(one && two && plane);
+  const list = [one, two, plane];
+  assert.deepEqual(named([one, two], list, false), []);
+  assert.deepEqual(named([one, two], list, true), [1, 2], "there are more than the list has");
+  assert.deepEqual(named([two], list, false), [2]);
 });
 
 test("the steps of a trace read as on the command line", () => {

@@ -362,6 +362,41 @@ TEST_F(EveryCommandTest, AReportOfAllTracesGoesOnBehindOneThatIsNone) {
   EXPECT_EQ(Ask({"trace", "report", "--trial", "next-run", "2", "3"}).exit, kExitFailed);
 }
 
+TEST_F(EveryCommandTest, BytesOfATraceThatAreNotThoseUploadedAreNone) {
+  const char* says =
+      "trace 4 (ep0-ba7-rank3.json): trace 4: these are not the bytes that were uploaded";
+  const Outcome named = Ask({"trace", "report", "--trial", "next-run", "3", "4"});
+  EXPECT_EQ(named.exit, kExitFailed);
+  EXPECT_NE(named.err.find(says), std::string::npos) << named.err;
+  const Outcome all = Ask({"trace", "report", "--trial", "next-run"});
+  EXPECT_EQ(all.exit, kExitOk);
+  EXPECT_NE(all.err.find(says), std::string::npos) << all.err;
+}
+
+TEST_F(EveryCommandTest, AnArchiveOfAllTracesLeavesOutWhatCannotBePlaced) {
+  const std::string archive =
+      ::testing::TempDir() + "left-out-" + std::to_string(getpid()) + ".tar";
+  const Outcome all = Ask({"trace", "merge", "--trial", "next-run", "--output", archive});
+  EXPECT_EQ(all.exit, kExitOk) << all.err;
+  for (const char* says : {"trace 1 (ep0-ba7-rank3.json): it has no event with a time",
+                           "trace 2 (ep0-ba7-rank3.json): this is no Chrome trace",
+                           "trace 4 (ep0-ba7-rank3.json): trace 4: these are not the bytes",
+                           "; left out\n", "1 trace and their places are in"}) {
+    EXPECT_NE(all.err.find(says), std::string::npos) << says << "\n" << all.err;
+  }
+  std::filesystem::remove(archive);
+  for (const char* trace_no : {"1", "2", "4"}) {
+    const Outcome named =
+        Ask({"trace", "merge", "--trial", "next-run", "3", trace_no, "--output", archive});
+    EXPECT_EQ(named.exit, kExitFailed) << trace_no;
+    EXPECT_NE(named.err.find(std::string("trace ") + trace_no), std::string::npos) << named.err;
+    EXPECT_FALSE(std::filesystem::exists(archive));
+  }
+  const Outcome none = Ask({"trace", "merge", "--trial", "my-run", "--output", archive});
+  EXPECT_EQ(none.exit, kExitFailed);
+  EXPECT_NE(none.err.find("it has no event with a time"), std::string::npos) << none.err;
+}
+
 TEST_F(EveryCommandTest, TrialsAreLookedForBehindAnEmptyPage) {
   const Outcome outcome = Ask({"trials", "--contains", "my-", "--json"});
   EXPECT_EQ(outcome.exit, kExitOk);

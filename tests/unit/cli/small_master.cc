@@ -205,12 +205,15 @@ class Query : public v1::QueryService::Service {
   }
 };
 
-// One trace, of three bytes; next-run has two more, one that is damaged and a profile.
+// One trace, of three bytes; next-run has three more: one that is damaged, a profile, and one of which other bytes come than
+// were uploaded.
 class Traces : public v1::TraceService::Service {
+  static constexpr std::int32_t kChangedNo = 4;
   static std::string BytesOf(std::int32_t trace_no) {
     constexpr const char* kBytes[] = {
         "", "[]\n", "flops",
         R"([{"ph":"X","cat":"cpu_op","name":"aten::mm","ts":0,"dur":200,"pid":1,"tid":1}])"};
+    if (trace_no == kChangedNo) return kBytes[3];
     return kBytes[trace_no >= 1 && trace_no <= 3 ? trace_no : 1];
   }
   static v1::Trace TheTrace(std::int32_t trace_no = 1) {
@@ -222,6 +225,7 @@ class Traces : public v1::TraceService::Service {
     trace.mutable_header()->set_byte_count(std::ssize(bytes));
     Sha256 sha;
     sha.Feed(bytes);
+    if (trace_no == kChangedNo) sha.Feed(" as they were");
     trace.mutable_header()->set_sha256(sha.Finish());
     trace.set_state(v1::TRACE_STATE_COMPLETE);
     trace.set_received_bytes(std::ssize(bytes));
@@ -249,7 +253,7 @@ class Traces : public v1::TraceService::Service {
   grpc::Status ListTraces(grpc::ServerContext* /*context*/, const v1::ListTracesRequest* request,
                           v1::ListTracesResponse* response) override {
     *response->add_traces() = TheTrace();
-    for (const std::int32_t more : {2, 3}) {
+    for (const std::int32_t more : {2, 3, kChangedNo}) {
       if (request->trial().external_id() == "next-run") *response->add_traces() = TheTrace(more);
     }
     return Find(request->trial());

@@ -150,6 +150,36 @@ TEST_F(NamedTraceTest, ItsBatchesAreThoseBeforeTheCountInItsName) {
   }
 }
 
+TEST_F(NamedTraceTest, ANameThatSaysAnotherRankThanTheTraceIsTold) {
+  const struct {
+    const char* name;
+    std::optional<std::int32_t> chosen;
+    const char* said;
+    std::int32_t rank;
+    const char* note;  // nullptr: none
+  } rows[] = {
+      {"rank2.json",
+       {},
+       R"("distributedInfo":{"rank":7})",
+       2,
+       "its name says rank 2, the trace itself rank 7; it is kept as rank 2"},
+      {"rank2.json", {}, R"("distributedInfo":{"rank":2})", 2, nullptr},
+      {"rank2.json", 2, R"("distributedInfo":{"rank":7})", 2, nullptr},
+      {"host.json", {}, R"("distributedInfo":{"rank":7})", 7, nullptr},
+      {"rank2.json", {}, R"("schemaVersion":1)", 2, nullptr},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(absl::StrCat(row.name, " ", row.said));
+    const std::string path = Write(row.name);
+    std::ofstream(path) << "{" << row.said << R"(,"traceEvents":[{"ph":"X","ts":1}]})";
+    const auto prepared = PrepareTrace(path, {.rank = row.chosen});
+    ASSERT_TRUE(prepared.ok()) << prepared.status();
+    EXPECT_EQ(prepared->header.rank(), row.rank);
+    EXPECT_EQ(prepared->notes, row.note == nullptr ? std::vector<std::string>()
+                                                   : std::vector<std::string>({row.note}));
+  }
+}
+
 TEST_F(NamedTraceTest, ASessionNamesWhatIsImportedFromItUnlessBatchesDo) {
   const std::string path = "plugins/profile/s/host.xplane.pb";
   EXPECT_EQ(HeaderOf(path).name(), "host.xplane.pb");

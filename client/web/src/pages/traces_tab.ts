@@ -16,7 +16,7 @@ import type { Go } from "../page";
 import { asOfBefore, failureBox, loadingBox, stateBox } from "../state_box";
 import { StepsPanel } from "../steps_panel";
 import { blobOf, fetchMerged, fetchPlacement, fetchTrace, joined, type Arriving, type TraceBytes } from "../trace_bytes";
-import { clockWords, cycleWord, fileName, formatWord, isMergeable, isWhole, matches, meant, traceStateWords } from "../trace_words";
+import { clockWords, cycleWord, fileName, formatWord, isMergeable, isWhole, matches, meant, named, traceStateWords } from "../trace_words";
 import { isRunning, type TrialInfo, type TrialTab } from "../trial_info";
 import { handOver, openViewer } from "../viewer";
 
@@ -308,7 +308,7 @@ export class TracesTab implements TrialTab {
   private async lookAtClocks(of: readonly Trace[], signal: AbortSignal): Promise<Failure | null> {
     const { info, clocksOf } = this;
     if (!info) return null;
-    const answer = await fetchPlacement({ trialId: info.trial.trialId, traceNos: of.map((trace) => trace.traceNo), alignment: this.alignment() }, signal);
+    const answer = await fetchPlacement({ trialId: info.trial.trialId, traceNos: named(of, this.list ?? [], this.isCut), alignment: this.alignment() }, signal);
     if (!answer || clocksOf !== this.clocksOf) return null;
     if (!answer.ok) {
       this.clockWords = h("p", { class: "muted" }, "Their clocks are not compared: ", h("span", { class: "detail" }, answer.failure.detail));
@@ -400,16 +400,16 @@ export class TracesTab implements TrialTab {
   }
 
   private totalsWords(of: readonly Trace[], bytes: TraceBytes): HTMLElement {
-    const { totals } = bytes;
+    const { totals, placement } = bytes;
     const left = totals && totals.leftOutCount > 0n ? `; ${plural(totals.leftOutCount, "event")} without a time or beyond a bound left out` : "";
     const counters = totals && totals.counterCount > 0 ? `, with ${countText(totals.counterCount)} series of what its machines measured meanwhile` : "";
     const note = totals && totals.countersNote !== "" ? ` ${printable(totals.countersNote)}` : "";
-    return h("p", {}, `${plural(totals?.eventCount ?? 0n, "event")} of ${plural(of.length, "trace")}, ${valueText(bytes.byteCount, "bytes")}${counters}${left}.${note}`);
+    return h("p", {}, `${plural(totals?.eventCount ?? 0n, "event")} of ${plural(placement?.inputs.length ?? of.length, "trace")}, ${valueText(bytes.byteCount, "bytes")}${counters}${left}.${note}`);
   }
 
   private async merge(of: readonly Trace[], format: TraceFormat, signal: AbortSignal, arriving: Arriving): Promise<Result<TraceBytes> | null> {
     if (!this.info) return null;
-    const got = await fetchMerged({ trialId: this.info.trial.trialId, traceNos: of.map((trace) => trace.traceNo), alignment: this.alignment() }, format, arriving, signal);
+    const got = await fetchMerged({ trialId: this.info.trial.trialId, traceNos: named(of, this.list ?? [], this.isCut), alignment: this.alignment() }, format, arriving, signal);
     if (got?.ok && got.value.placement) this.takePlacement(got.value.placement.inputs, got.value.placement.notes);
     return got;
   }
