@@ -27,7 +27,9 @@ void ClockOffset::OnAnswered(const std::string& who, absl::Time server_time,
   const auto sent = sent_.find(who);
   if (sent == sent_.end()) return;
   const absl::Duration half = (monotonic - sent->second) / 2;
-  const Exchange exchange{server_time, sent->second + half, half + kStampError};
+  // From the stamp to the middle the clocks drift apart, too.
+  const absl::Duration error = half * (1 + kDriftMax) + kStampError;
+  const Exchange exchange{server_time, sent->second + half, error};
   sent_.erase(sent);
   if (server_time <= absl::UnixEpoch()) return;
   const bool is_better = !best_ || is_of_before_ || exchange.error <= ErrorAt(*best_, monotonic);
