@@ -266,7 +266,8 @@ TEST_F(CaptureTest, AnAgentOfAllUsersCapturesRanksOfAUserAsItsOwnDoes) {
   const Ran merging = Command(merge);
   ASSERT_EQ(merging.ending, "exit 0") << merging.output;
   std::map<int, std::set<int>> steps;
-  for (const auto& event : nlohmann::json::parse(ReadWhole(merged))["traceEvents"]) {
+  const auto trace = nlohmann::json::parse(ReadWhole(merged));
+  for (const auto& event : trace["traceEvents"]) {
     if (event.value("ph", "") == "X" && event["name"] == "step") {
       steps[event["args"]["rank"]].insert(event["args"]["batch"].get<int>());
     }
