@@ -331,7 +331,9 @@ bool TraceSender::IsTooOld(const Sending& sending) const {
   struct stat found {};
   return options_.kept_age_max != absl::InfiniteDuration() &&
          sent_outbox_.Holds(sending.job.path) && lstat(sending.job.path.c_str(), &found) == 0 &&
-         absl::Now() - absl::TimeFromTimespec(found.st_mtim) >= options_.kept_age_max;
+         absl::ToUnixMicros(absl::Now()) -
+                 absl::ToUnixMicros(absl::TimeFromTimespec(found.st_mtim)) >=
+             absl::ToInt64Microseconds(options_.kept_age_max);
 }
 
 void TraceSender::GiveUp(const std::string& name, const Sending& sending,
