@@ -190,7 +190,9 @@ absl::Status TraceCapturing::Conduct(
     const std::function<absl::Status(const v1::CaptureTraceResponse&)>& send) {
   const absl::Duration timeout = wish.timeout;
   const SteadyTime began = SteadyTime::Now();
-  const SteadyTime answered_by = began + std::min(options_.answer_patience, timeout);
+  const absl::Duration patience =
+      wish.native ? options_.native_answer_patience : options_.answer_patience;
+  const SteadyTime answered_by = began + std::min(patience, timeout);
   const SteadyTime recorded_by = began + timeout;
   const SteadyTime stored_by = recorded_by + options_.upload_patience;
   v1::Capture asked;

@@ -52,6 +52,8 @@ class TraceCapturing {
   struct Options {
     // An agent answers within half a second, as a rule.
     absl::Duration answer_patience = absl::Seconds(2);
+    // Of a native capture, which begins NativeCapture::kNoticeTime after the last answer, and within two seconds of the call, too.
+    absl::Duration native_answer_patience = absl::Seconds(1);
     // For what is recorded when the timeout passes.
     absl::Duration upload_patience = absl::Seconds(15);
   };

@@ -21,6 +21,8 @@ constexpr absl::Duration kOfflineExit = absl::Seconds(1);
 constexpr std::size_t kUserWritersMax = 256;
 constexpr int kUserStreamsMax = 4;
 constexpr std::size_t kUserRingsMax = 4096;
+// Of all users of a system agent, in memory. A user's own is CaptureRoom::kBytesMax.
+constexpr std::int64_t kUsersCapturesBytesMax = 4 * CaptureRoom::kBytesMax;
 // As the wire takes it.
 constexpr std::size_t kNameBytesMax = 128;
 
@@ -57,13 +59,15 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options, const
 absl::StatusOr<std::unique_ptr<Agent>> Agent::CreateForAll(AgentOptions options,
                                                            const Clock& clock) {
   STEPWELL_ASSIGN_OR_RETURN(FileDescriptor directory, OpenSystemDirectory(options.spool_dir));
-  const absl::StatusOr<FileDescriptor> format = OpenSystemFormatDirectory(directory.get());
+  absl::StatusOr<FileDescriptor> format = OpenSystemFormatDirectory(directory.get());
   if (!format.ok()) return Annotate(format.status(), options.spool_dir);
   absl::StatusOr<AgentLock> lock = AgentLock::Take(format->get(), {.is_public = true});
   if (absl::IsAlreadyExists(lock.status())) return lock.status();
   if (!lock.ok()) return Annotate(lock.status(), options.spool_dir);
   std::unique_ptr<Agent> agent(new Agent(std::move(options), *std::move(lock), clock));
   agent->users_ = std::make_unique<SystemRoots>(std::move(directory), clock);
+  agent->users_format_directory_ = *std::move(format);
+  agent->users_captures_ = std::make_shared<CaptureRoom>(kUsersCapturesBytesMax);
   return agent;
 }
 
@@ -181,8 +185,22 @@ void Agent::Summarize() {
 void Agent::TendRoots() {
   for (SystemRoots::Found& found : users_->FindNew()) {
     log::Info("user_served", {{"root", found.name}});
-    Serve(found.name, {std::move(found.format_directory), found.owner, std::move(found.lock),
-                       kUserWritersMax, kUserStreamsMax, kUserRingsMax});
+    ServedRoot::Place place = {std::move(found.format_directory),
+                               found.owner,
+                               std::move(found.lock),
+                               kUserWritersMax,
+                               kUserStreamsMax,
+                               kUserRingsMax};
+    absl::StatusOr<FileDescriptor> captures =
+        OpenCaptureDirectory(users_format_directory_.get(), found.name);
+    if (captures.ok()) {
+      place.captures = *std::move(captures);
+      place.capture_room = users_captures_;
+    } else {
+      log::Warning("captures_unplaced",
+                   {{"root", found.name}, {"why", std::string(captures.status().message())}});
+    }
+    Serve(found.name, std::move(place));
   }
   std::erase_if(roots_, [&](const auto& entry) {
     if (!entry.second->gone()) return false;

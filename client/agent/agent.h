@@ -99,6 +99,9 @@ class Agent {
   bool ticked_ ABSL_GUARDED_BY(mu_) = false;
   // Of a system agent.
   std::unique_ptr<SystemRoots> users_;
+  FileDescriptor users_format_directory_;  // of the system's root, not of theirs
+  // Of all users together.
+  std::shared_ptr<CaptureRoom> users_captures_;
   // By user, or the one. After what is above: their streams' threads call into what is above.
   std::map<std::string, std::unique_ptr<ServedRoot>> roots_;
   ArrivalWatch arrivals_;

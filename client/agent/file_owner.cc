@@ -24,6 +24,8 @@ ActAs::~ActAs() {
   setfsgid(before_->gid);
 }
 
+FileOwner Oneself() { return {geteuid(), getegid()}; }
+
 // The C library's call would change all threads, those of a test's own too.
 void DropGroups() {
   if (geteuid() == 0) syscall(SYS_setgroups, 0, nullptr);

@@ -28,6 +28,9 @@ class ActAs {
   std::optional<FileOwner> before_;
 };
 
+// The one that the process itself is: within ActAs, for files of the agent's own.
+FileOwner Oneself();
+
 // Root's further groups would open to every user's files what only they may read. Of the calling
 // thread, and those that it starts.
 void DropGroups();

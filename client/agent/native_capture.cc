@@ -56,7 +56,8 @@ std::int32_t NativeCapture::Begin(std::uint64_t capture, absl::Duration deadline
   request_ = static_cast<std::uint32_t>(capture) == 0 ? 1 : static_cast<std::uint32_t>(capture);
   rank_ = rank;
   deadline_ = deadline;
-  is_offered_ = facts.is_offered;
+  may_take_ = facts.may_take;
+  is_offered_ = facts.is_offered && may_take_;
   if (!is_offered_) return 0;
   const std::uint64_t step_ns =
       facts.typical_step_ns == 0 ? kStepNs : std::max(facts.typical_step_ns, kStepNsMin);
@@ -81,6 +82,12 @@ void NativeCapture::Drop() {
 
 std::optional<pb::CaptureReport> NativeCapture::GoOn(const Facts& facts, absl::Duration now) {
   if (!is_busy()) return std::nullopt;
+  if (!may_take_) {
+    return Failed(
+        "ALL_USERS_AGENT",
+        "its process would hand over a file by its path, and an agent of all users follows "
+        "none; one of the user's own does ('stepwell agent' beside the training)");
+  }
   if (!is_offered_) {
     return Failed("NO_PROFILER",
                   "nothing in its process looks for captures: it records without the Python "

@@ -29,7 +29,9 @@ class NativeCapture {
   // What holds of the process now.
   struct Facts {
     bool is_live = true;
-    bool is_offered = false;            // it looks at each step's end
+    bool is_offered = false;  // it looks at each step's end
+    // No: its file would lie where the process says, and the agent follows no path of this user.
+    bool may_take = true;
     std::uint64_t answer = 0;           // as its header has it
     std::uint64_t typical_step_ns = 0;  // 0: no step is known
     std::uint64_t running_ns = 0;       // since its last step ended
@@ -37,8 +39,9 @@ class NativeCapture {
   // Into its header; request 0: nothing is wanted.
   using Ask =
       std::function<void(std::uint32_t request, std::int32_t first_batch, std::int32_t step_count)>;
-  // From the master's question until each process has heard which steps.
-  static constexpr absl::Duration kNoticeTime = absl::Seconds(1);
+  // From the answer until each process has heard which steps. With the second that a master waits for answers (TraceCapturing) and a
+  // step of a quarter of one it is within the two seconds of a call that are promised.
+  static constexpr absl::Duration kNoticeTime = absl::Milliseconds(750);
   // For a file that is written when the deadline passes: as long as a master waits for uploads.
   static constexpr absl::Duration kWritePatience = absl::Seconds(15);
 
@@ -63,6 +66,7 @@ class NativeCapture {
   std::uint32_t request_ = 0;
   std::int32_t rank_ = 0;
   bool is_offered_ = false;
+  bool may_take_ = true;
   absl::Duration deadline_;
   std::optional<StepCapture::Steps> steps_;
 };

@@ -48,10 +48,11 @@ void RankCapture::Follow(const std::optional<pb::Capture>& asked, const Facts& f
 void RankCapture::Begin(const pb::Capture& asked, const Facts& facts) {
   steps_.reset();
   was_over_ = false;
-  if (!facts.may_trace) {
+  if (!facts.may_capture) {
     return Fail("ALL_USERS_AGENT",
-                "the rank is served by an agent of all users, which records no traces; one of the "
-                "user's own does ('stepwell agent' beside the training)");
+                "the rank is served by an agent of all users that could not make its folder for "
+                "captures (its log says why); one of the user's own has one ('stepwell agent' "
+                "beside the training)");
   }
   if (!facts.is_live)
     return Fail("WRITER_ENDED", absl::StrCat("its writer is closed: ", kClosedBy));
@@ -60,9 +61,10 @@ void RankCapture::Begin(const pb::Capture& asked, const Facts& facts) {
                 "the trial's recording is switched off ('stepwell admin profiling TRIAL on')");
   }
   if (room_->is_short()) {
+    const CaptureRoom& room = room_->tightest();
     return Fail("AGENT_BUSY",
-                absl::StrCat("its agent holds ", room_->bytes() >> 20,
-                             " MiB of captures of at most ", room_->bytes_max() >> 20,
+                absl::StrCat("its agent holds ", room.bytes() >> 20, " MiB of captures of at most ",
+                             room.bytes_max() >> 20,
                              " that are not written yet; come again in a few seconds"));
   }
   const std::int64_t timeout_ms = std::clamp<std::int64_t>(asked.timeout_ms(), 1, kTimeoutMsMax);

@@ -39,7 +39,7 @@ class RankCapture {
  public:
   // What holds of the process, all of whose rings were drained just before.
   struct Facts {
-    bool may_trace = true;     // the agent is this user's alone
+    bool may_capture = true;   // the agent has a place for what it captures
     bool is_recording = true;  // no directive keeps it from it
     std::int64_t pid = 0;      // as it says itself; 0: not known
     bool is_live = true;

@@ -48,12 +48,13 @@ RankWriter::RankWriter(std::unique_ptr<ServedWriter> served,
       recorded_(std::move(recorded)),
       clock_(context.clock),
       clock_offset_(context.sender.clock_offset()),
-      trace_(served_->identity().tracing.directory.empty() || !context.may_trace
+      trace_(served_->identity().tracing.directory.empty() || !context.may_record_traces
                  ? nullptr
                  : std::make_unique<RankTrace>(
                        served_->identity(), SourceOf(served_->identity(), context.face),
                        RankTrace::Notes{context.note_recording, context.leave_trace})),
-      may_trace_(context.may_trace),
+      may_record_traces_(context.may_record_traces),
+      may_capture_(context.may_capture),
       samples_(served_->catalog(), served_->builder()),
       note_epochs_(context.note_epochs),
       capture_(
@@ -88,7 +89,7 @@ void RankWriter::Visit(const SensorSelection* selection) {
   if (!served_->close_requested()) {
     if (const auto anchor = anchors_.TakeDue()) samples_.SetAnchor(*anchor);
     const absl::Status drained = DrainAndSeal(selection);
-    if (may_trace_ && samples_.TakeEpochNews())
+    if (may_record_traces_ && samples_.TakeEpochNews())
       note_epochs_(served_->identity().writer, samples_.epochs());
     if (!drained.ok() && clock_.Monotonic() - trouble_logged_ > absl::Minutes(1)) {
       trouble_logged_ = clock_.Monotonic();
@@ -152,6 +153,7 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
   own_pid_ = status.own.pid;
   native_ = {.is_live = status.records(),
              .is_offered = status.own.offers_capture,
+             .may_take = may_record_traces_,
              .answer = status.own.capture_answer};
   const bool is_own_live = status.records();
   pid_ = is_own_live ? status.pid : 0;
@@ -250,7 +252,7 @@ void RankWriter::FollowCapture() {
   native_.running_ns = same_boot_ ? now_ns - std::min(now_ns, last_sign_ns_) : 0;
   capture_.Follow(
       status.capture,
-      {.may_trace = may_trace_,
+      {.may_capture = may_capture_,
        .is_recording = !status.profiling || status.profiling->on(),
        .pid = own_pid_,
        .is_live = live_ && !served_->close_requested(),

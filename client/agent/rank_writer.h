@@ -74,7 +74,8 @@ class RankWriter {
   const Clock& clock_;
   ClockOffset& clock_offset_;
   const std::unique_ptr<RankTrace> trace_;  // null: none is wanted
-  const bool may_trace_;
+  const bool may_record_traces_;
+  const bool may_capture_;
   RecordedSamples samples_;
   const std::function<void(const Uuid& writer, const EpochLog& epochs)> note_epochs_;
   RankCapture capture_;

@@ -51,6 +51,7 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
       has_link_count_(LinkCount(format_directory_.get()).value_or(0) > 0),
       owner_(place.owner),
       lock_(std::move(place.lock)),
+      captures_(std::move(place.captures)),
       face_(std::move(face)),
       clock_(clock),
       on_ticks_(std::move(callbacks.on_ticks)),
@@ -64,26 +65,16 @@ ServedRoot::ServedRoot(const AgentOptions& options, Place place, AgentFace face,
               .token = [this](const std::string& server) { return tokens_.StreamFor(server); },
               .stream_count_max = place.stream_count_max},
              clock, std::move(callbacks.on_answer)),
+      traces_owner_(owner_ ? std::optional(Oneself()) : std::nullopt),
       link_note_(format_directory_.get(), options.server),
       rings_(place.ring_count_max),
+      capture_room_(std::make_shared<CaptureRoom>(CaptureRoom::kBytesMax, place.capture_room)),
       finder_(format_directory_.get(), owner_ ? owner_->uid : geteuid(), place.writer_count_max) {
   spool_.sync_before_send = options_.sync_before_send;
   // What a person uploads is wanted however old it is.
   if (!options_.upload) spool_.unacked_age_max = options_.spool_age_max;
   if (owner_) spool_.segments = std::make_shared<SegmentBudget>(kUserSegmentsMax);
-  if (!owner_) {
-    traces_ = std::make_unique<TraceSender>(
-        format_directory_.get(),
-        TraceSender::Options{.machine = face_.agent_id,
-                             .sends_named_files = options_.sends_named_files},
-        [this](const std::string& server) { return links_.Resolve(server); },
-        MakeTraceCalls(
-            options.tls,
-            {.shown = [this](const auto& server,
-                             const auto& trial) { return tokens_.ShownFor(server, trial); },
-             .on_refused = [this](const auto& server,
-                                  const auto& text) { tokens_.Reject(server, text); }}));
-  }
+  traces_ = MakeTraces();
   // Below a system root none lie in shared memory.
   if (!owner_) (void)SweepRings(RingHome(geteuid()), format_directory_.get(), geteuid());
   if (options_.trial.empty() || options_.upload) return;
@@ -103,27 +94,6 @@ ServedRoot::~ServedRoot() {
   samplers_.clear();
   ended_ = EndedSamplers();
   ranks_.clear();
-}
-
-ServeContext ServedRoot::ContextFor(const std::string& server) {
-  return {.sender = links_.SenderTo(server),
-          .clock = clock_,
-          .face = face_,
-          .spool = spool_,
-          .offline = server == kOffline,
-          .processes = &processes_,
-          .rings = rings_,
-          .on_ticks = on_ticks_,
-          .frame_interval = options_.frame_interval,
-          .may_trace = traces_ != nullptr,
-          .note_recording = [this](const TraceJob& job) { return traces_->NoteRecording(job); },
-          .leave_trace = [this](const TraceJob& job) { return traces_->Leave(job); },
-          .keep_captured = [this](const auto& writer,
-                                  auto trace) { traces_->Keep(writer, std::move(trace)); },
-          .note_epochs = [this](const auto& writer,
-                                const auto& epochs) { traces_->NoteEpochs(writer, epochs); },
-          .capture_room = capture_room_,
-          .token_for = [this](const WriterIdentity& writer) { return TokenFor(writer); }};
 }
 
 std::shared_ptr<TrialToken> ServedRoot::TokenFor(const WriterIdentity& writer) {
@@ -333,7 +303,10 @@ void ServedRoot::TendLinks() {
   ended_.Tend(clock_.Monotonic());
   RemoveOlder(spool_.acked_age_max);
   links_.Tend();
-  if (traces_ != nullptr) traces_->Tend();
+  if (traces_ != nullptr) {
+    const ActAs keeping(traces_owner_);
+    traces_->Tend();
+  }
   // An upload tells by itself.
   if (!options_.upload) link_note_.Follow(links_.troubles());
 }

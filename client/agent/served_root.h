@@ -49,6 +49,10 @@ class ServedRoot {
     int stream_count_max = 16;
     // Open at once; the rest is drained at later visits.
     std::size_t ring_count_max = SIZE_MAX;
+    // Of another user's: the agent's own, for what is captured. None: nothing is.
+    std::optional<FileDescriptor> captures = {};
+    // Of all such users; null: there are no others.
+    std::shared_ptr<CaptureRoom> capture_room = {};
   };
 
   // Called on a stream's or a sampler's thread; must not block.
@@ -122,6 +126,7 @@ class ServedRoot {
   ServeContext ContextFor(const std::string& server);
   // What is shown for its trial; null = what its identity says.
   std::shared_ptr<TrialToken> TokenFor(const WriterIdentity& writer);
+  std::unique_ptr<TraceSender> MakeTraces();
   TrialTokens::Options TokenOptions(std::function<void()> on_change) const;
   // Null: the process is not sampled.
   const SensorSelection* SelectionFor(const Rank& rank) const;
@@ -158,6 +163,7 @@ class ServedRoot {
   const bool has_link_count_;
   const std::optional<FileOwner> owner_;
   const std::optional<AgentLock> lock_;
+  const std::optional<FileDescriptor> captures_;
   const AgentFace face_;
   const Clock& clock_;
   const std::function<void()> on_ticks_;
@@ -167,11 +173,12 @@ class ServedRoot {
   TrialTokens tokens_;
   // Before all that is on them.
   MasterLinks links_;
-  // None for other users' roots: their notes name paths.
+  // Other users' notes name paths: of theirs what is captured alone, in a folder that they do not reach, as the agent itself.
   std::unique_ptr<TraceSender> traces_;
+  const std::optional<FileOwner> traces_owner_;
   LinkNote link_note_;
   RingBudget rings_;
-  const std::shared_ptr<CaptureRoom> capture_room_ = std::make_shared<CaptureRoom>();
+  const std::shared_ptr<CaptureRoom> capture_room_;
   WriterFinder finder_;
   LookHurry hurry_;
   std::vector<FoundWriter> arrived_;  // found between visits

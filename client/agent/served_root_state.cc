@@ -9,8 +9,16 @@
 
 #include "base/log.h"
 #include "client/agent/kept_tokens.h"
+#include "client/agent/server_address.h"
 
 namespace stepwell::agent {
+namespace {
+
+// Of one user that an agent of all users serves, where no master takes them: some of all ranks of a machine.
+constexpr std::int64_t kUserCapturesBytesMax = 64 << 20;
+constexpr absl::Duration kUserCapturesAgeMax = absl::Hours(1);
+
+}  // namespace
 
 // Of what the agent was started with. In another user's root it goes to the agent's own master alone, for his files
 // may name a master of his.
@@ -34,6 +42,54 @@ TrialTokens::Options ServedRoot::TokenOptions(std::function<void()> on_change) c
     if (!written.ok()) log::Debug("tokens_not_kept", {{"why", std::string(written.message())}});
   };
   return tokens;
+}
+
+// Null: what is captured has no place.
+std::unique_ptr<TraceSender> ServedRoot::MakeTraces() {
+  if (owner_ && !captures_) return nullptr;
+  TraceSender::Options options = {.machine = face_.agent_id,
+                                  .sends_named_files = options_.sends_named_files};
+  if (owner_) {
+    options.sends_named_files = false;
+    options.kept_bytes_max = kUserCapturesBytesMax;
+    options.kept_age_max = kUserCapturesAgeMax;
+    options.shows_writers_token = true;
+  }
+  return std::make_unique<TraceSender>(
+      owner_ ? captures_->get() : format_directory_.get(), std::move(options),
+      [this](const std::string& server) { return links_.Resolve(server); },
+      MakeTraceCalls(
+          options_.tls,
+          {.shown = [this](const auto& server,
+                           const auto& trial) { return tokens_.ShownFor(server, trial); },
+           .on_refused = [this](const auto& server,
+                                const auto& text) { tokens_.Reject(server, text); }}));
+}
+
+ServeContext ServedRoot::ContextFor(const std::string& server) {
+  return {.sender = links_.SenderTo(server),
+          .clock = clock_,
+          .face = face_,
+          .spool = spool_,
+          .offline = server == kOffline,
+          .processes = &processes_,
+          .rings = rings_,
+          .on_ticks = on_ticks_,
+          .frame_interval = options_.frame_interval,
+          .may_record_traces = !owner_,
+          .may_capture = traces_ != nullptr,
+          .note_recording = [this](const TraceJob& job) { return traces_->NoteRecording(job); },
+          .leave_trace = [this](const TraceJob& job) { return traces_->Leave(job); },
+          .keep_captured =
+              [this](const auto& writer, auto trace) {
+                // Its thread begins as this one is.
+                const ActAs keeping(traces_owner_);
+                traces_->Keep(writer, std::move(trace));
+              },
+          .note_epochs = [this](const auto& writer,
+                                const auto& epochs) { traces_->NoteEpochs(writer, epochs); },
+          .capture_room = capture_room_,
+          .token_for = [this](const WriterIdentity& writer) { return TokenFor(writer); }};
 }
 
 TrialKey ServedRoot::KeyOf(const WriterIdentity& who) const {

@@ -50,8 +50,10 @@ struct ServeContext {
   std::function<void()> on_ticks = [] {};
   // Between two visits.
   absl::Duration frame_interval = absl::Milliseconds(100);
-  // An agent of all users writes no trace to a path that one of them names.
-  bool may_trace = true;
+  // An agent of all users writes no trace to a path that one of them names, and takes none from there.
+  bool may_record_traces = true;
+  // What a master asks for has a place of the agent's own.
+  bool may_capture = true;
   // One is begun: what an agent that is killed leaves is the next one's. What it gives undoes that.
   std::function<std::function<void()>(const TraceJob& job)> note_recording = [](const TraceJob&) {
     return std::function<void()>();

@@ -21,6 +21,7 @@ constexpr absl::Duration kLookInterval = absl::Seconds(1);
 constexpr mode_t kSystemMode = 01733;
 // The lock in it may be asked by all.
 constexpr mode_t kFormatMode = 0755;
+constexpr mode_t kCaptureMode = 0700;
 
 absl::StatusOr<struct stat> StatusOf(int fd, const std::string& shown) {
   struct stat status {};
@@ -70,6 +71,11 @@ absl::StatusOr<FileDescriptor> OpenSystemDirectory(const std::string& path) {
 
 absl::StatusOr<FileDescriptor> OpenSystemFormatDirectory(int system_directory) {
   return OpenOurs(system_directory, spool::kFormatDirectory, kFormatMode);
+}
+
+absl::StatusOr<FileDescriptor> OpenCaptureDirectory(int system_format_directory,
+                                                    const std::string& name) {
+  return OpenOurs(system_format_directory, name, kCaptureMode);
 }
 
 std::vector<SystemRoots::Found> SystemRoots::FindNew() {

@@ -22,8 +22,13 @@ namespace stepwell::agent {
 
 // Opens (or makes) it: 01733, so that each user makes his own u<uid> and none sees another's.
 absl::StatusOr<FileDescriptor> OpenSystemDirectory(const std::string& path);
-// Its own format directory, which holds nothing but the lock that recorders ask.
+// Its own format directory, which holds the lock that recorders ask, and OpenCaptureDirectory's.
 absl::StatusOr<FileDescriptor> OpenSystemFormatDirectory(int system_directory);
+
+// In that one, for a user of that name (u<uid>): what is captured of his ranks, until it is sent. The agent's own, so that nobody
+// else leads it to another file, writes there or reads what is there.
+absl::StatusOr<FileDescriptor> OpenCaptureDirectory(int system_format_directory,
+                                                    const std::string& name);
 
 class SystemRoots {
  public:

@@ -36,7 +36,7 @@ class GrpcTraceCalls : public TraceCalls {
       : tls_(std::move(tls)), tokens_(std::move(tokens)) {}
 
   absl::StatusOr<v1::UploadTraceResponse> UploadTo(
-      const std::string& server, const v1::TraceUpload& upload,
+      const std::string& server, const std::string& own, const v1::TraceUpload& upload,
       const std::function<bool(v1::TracePart&)>& next) override {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -45,7 +45,7 @@ class GrpcTraceCalls : public TraceCalls {
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kPingTimeoutMs);
     // Else a master that vanishes while it is waited for is asked twice, and then waited for without an end.
     arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-    const std::string token = tokens_.shown(server, upload.trial());
+    const std::string token = own.empty() ? tokens_.shown(server, upload.trial()) : own;
     const auto stub = v1::TraceService::NewStub(grpc::CreateCustomChannel(
         "dns:///" + server, MasterCredentials(tls_.get(), token), arguments));
     grpc::ClientContext context;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,8 +23,6 @@
 namespace stepwell::agent {
 namespace {
 
-// A writer.json, and a little more.
-constexpr std::size_t kNoteBytesMax = 512 << 10;
 // Agents of a version before them leave those alone.
 constexpr char kRecordingEnding[] = ".recording";
 
@@ -139,6 +138,30 @@ std::vector<std::string> TraceOutbox::OwnFolders(absl::Duration age) const {
     }
   }
   return found;
+}
+
+TraceOutbox::Room TraceOutbox::RoomOfKept() const {
+  Room room;
+  struct statvfs found {};
+  if (fstatvfs(format_directory_, &found) == 0) {
+    room.free_bytes =
+        static_cast<std::int64_t>(found.f_bavail) * static_cast<std::int64_t>(found.f_frsize);
+  }
+  for (const std::string& folder : OwnFolders()) {
+    room.kept_bytes += kNoteBytesMax;
+    const absl::StatusOr<FileDescriptor> opened =
+        OpenDirectoryAt(AT_FDCWD, folder, WhenAbsent::kFail);
+    if (!opened.ok()) continue;
+    const absl::StatusOr<std::vector<std::string>> names = ListNames(opened->get());
+    if (!names.ok()) continue;
+    for (const std::string& name : *names) {
+      struct stat status {};
+      if (fstatat(opened->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+        room.kept_bytes += status.st_size;
+      }
+    }
+  }
+  return room;
 }
 
 bool TraceOutbox::Holds(const std::string& path) const {

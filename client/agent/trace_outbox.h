@@ -6,6 +6,7 @@
 //   for (const std::string& name : *outbox.Names()) ... outbox.Read(name) ... outbox.Remove(name)
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,8 @@ class TraceOutbox {
   // `format_directory` outlives it.
   explicit TraceOutbox(int format_directory) : format_directory_(format_directory) {}
 
+  // A writer.json, and a little more.
+  static constexpr std::int64_t kNoteBytesMax = 512 << 10;
   // A folder that a trace has for itself, made for it and removed with it, begins so; Python's torch_profiler makes such, too.
   static constexpr char kFolderOfOne[] = "stepwell-traces-";
 
@@ -33,6 +36,11 @@ class TraceOutbox {
   // Writes a trace into a folder of its own beside the notes; its absolute path. What could not be written whole goes.
   [[nodiscard]] absl::StatusOr<std::string> KeepFile(const std::string& name,
                                                      std::string_view bytes) const;
+  struct Room {
+    std::int64_t kept_bytes = 0;  // of KeepFile's files, each with what its note may have
+    std::int64_t free_bytes = 0;  // of the file system, for all
+  };
+  Room RoomOfKept() const;
   // The absolute paths of KeepFile's folders that nobody changed for so long.
   std::vector<std::string> OwnFolders(absl::Duration age = absl::ZeroDuration()) const;
   // The path is of a file that KeepFile wrote there, by no link.

@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "client/agent/server_address.h"
@@ -163,7 +164,9 @@ void TraceSender::WriteKept() {
     }
     auto& [writer, trace] = next;
     const std::string bytes = trace.write();
-    const absl::StatusOr<std::string> path = sent_outbox_.KeepFile(trace.name, bytes);
+    const absl::Status room = CheckRoom(bytes.size());
+    const absl::StatusOr<std::string> path =
+        room.ok() ? sent_outbox_.KeepFile(trace.name, bytes) : room;
     absl::Status left = path.status();
     if (left.ok()) {
       left = sent_outbox_.Leave({.writer = writer,
@@ -181,6 +184,17 @@ void TraceSender::WriteKept() {
     log::Warning("trace_not_kept", {{"name", trace.name}, {"why", std::string(left.message())}});
     trace.fail(left);
   }
+}
+
+absl::Status TraceSender::CheckRoom(std::size_t bytes) const {
+  if (options_.kept_bytes_max == INT64_MAX) return absl::OkStatus();
+  const TraceOutbox::Room room = sent_outbox_.RoomOfKept();
+  const std::int64_t allowed = std::min(options_.kept_bytes_max, room.free_bytes / 20);
+  const auto taken = static_cast<std::int64_t>(bytes) + TraceOutbox::kNoteBytesMax;
+  if (room.kept_bytes + taken <= allowed) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("captures that no master has taken yet would take ",
+                   (room.kept_bytes + taken) >> 10, " KiB of at most ", allowed >> 10));
 }
 
 void TraceSender::Stop() {
@@ -297,6 +311,12 @@ bool TraceSender::SendAll() {
       }
       known = sendings_.emplace(name, Sending{*std::move(job), {}, Backoff(options_.retry)}).first;
     }
+    if (IsTooOld(known->second)) {
+      GiveUp(name, known->second, absl::DeadlineExceededError("no master took it in time"));
+      sent_outbox_.Remove(name);
+      sendings_.erase(known);
+      continue;
+    }
     if (!IsSent(known->second)) continue;
     if (resolve_(known->second.job.writer.server) == kOffline) continue;
     if (!known->second.due.HasPassed()) {
@@ -319,6 +339,23 @@ bool TraceSender::IsSent(Sending& sending) const {
   return false;
 }
 
+bool TraceSender::IsTooOld(const Sending& sending) const {
+  struct stat found {};
+  return options_.kept_age_max != absl::InfiniteDuration() &&
+         sent_outbox_.Holds(sending.job.path) && lstat(sending.job.path.c_str(), &found) == 0 &&
+         absl::ToUnixMicros(absl::Now()) -
+                 absl::ToUnixMicros(absl::TimeFromTimespec(found.st_mtim)) >=
+             absl::ToInt64Microseconds(options_.kept_age_max);
+}
+
+void TraceSender::GiveUp(const std::string& name, const Sending& sending,
+                         const absl::Status& why) const {
+  log::Warning("trace_not_uploaded",
+               {{"path", sending.job.path}, {"note", name}, {"why", std::string(why.message())}});
+  // Nobody else knows of it.
+  if (sending.job.removes_file && HasOwnFolder(sending.job.path)) RemoveFile(sending.job.path);
+}
+
 TraceSender::Outcome TraceSender::Send(const std::string& name, Sending& sending) {
   const std::string server = resolve_(sending.job.writer.server);
   const absl::StatusOr<v1::UploadTraceResponse> stored = Upload(server, sending);
@@ -332,11 +369,7 @@ TraceSender::Outcome TraceSender::Send(const std::string& name, Sending& sending
   }
   if (IsStopping()) return Outcome::kLater;
   if (Judge(stored.status(), sending) == Outcome::kOver) {
-    log::Warning("trace_not_uploaded", {{"path", sending.job.path},
-                                        {"note", name},
-                                        {"why", std::string(stored.status().message())}});
-    // Nobody else knows of it.
-    if (sending.job.removes_file && HasOwnFolder(sending.job.path)) RemoveFile(sending.job.path);
+    GiveUp(name, sending, stored.status());
     return Outcome::kOver;
   }
   BoundPrepared();
@@ -403,8 +436,11 @@ void TraceSender::BoundPrepared() {
 absl::StatusOr<v1::UploadTraceResponse> TraceSender::Upload(const std::string& server,
                                                             Sending& sending) {
   STEPWELL_RETURN_IF_ERROR(Prepare(sending));
+  const WriterIdentity& writer = sending.job.writer;
+  const std::string token =
+      options_.shows_writers_token && !writer.renews_token ? writer.token : std::string();
   const auto call = [&](const v1::TraceUpload& upload, const auto& next) {
-    return calls_->UploadTo(server, upload, [&](v1::TracePart& part) {
+    return calls_->UploadTo(server, token, upload, [&](v1::TracePart& part) {
       // In memory it would wait behind all of this file.
       WriteKept();
       if (IsStopping() || !next(part)) return false;

@@ -49,6 +49,12 @@ class TraceSender {
     // Also files that lie elsewhere than beside the notes. Whose notes are not known to be one's own leaves those alone: a note
     // names whatever its writer wants read, and removed.
     bool sends_named_files = true;
+    // What KeepFile's files and their notes may take together, where that is less than a twentieth of the free disk; and how long a
+    // captured trace waits for a master that takes it. No bounds: the folder is the user's whose traces they are.
+    std::int64_t kept_bytes_max = INT64_MAX;
+    absl::Duration kept_age_max = absl::InfiniteDuration();
+    // Of a writer that brought one: the agent's own is another user's.
+    bool shows_writers_token = false;
     // JSON of more bytes is not packed: it would have to become a sixteenth to be below a master's cap, as that is at first.
     std::int64_t packed_of_max = std::int64_t{16} * (256 << 20);
     // What those that wait for another try hold meanwhile, in TMPDIR or as open files: so much, beside the largest.
@@ -106,6 +112,7 @@ class TraceSender {
   // False: the agent is leaving.
   bool AwaitWork() ABSL_LOCKS_EXCLUDED(mu_);
   void WriteKept() ABSL_LOCKS_EXCLUDED(mu_);
+  absl::Status CheckRoom(std::size_t bytes) const;
   // What an agent that was killed wrote and left no note of.
   void SweepFiles();
   // All notes once; whether some wait for another try.
@@ -114,6 +121,9 @@ class TraceSender {
   absl::StatusOr<std::vector<std::string>> NamesInTurn() const;
   // Where it is not, that is told once.
   bool IsSent(Sending& sending) const;
+  // What was captured so long ago that nobody waits for it.
+  bool IsTooOld(const Sending& sending) const;
+  void GiveUp(const std::string& name, const Sending& sending, const absl::Status& why) const;
   Outcome Send(const std::string& name, Sending& sending);
   // Once for each state of its file.
   [[nodiscard]] absl::Status Prepare(Sending& sending) const;

@@ -43,11 +43,12 @@ class StoreTest : public ::testing::Test {
     EXPECT_TRUE(folds.ok()) << folds.status();
     return folds.ok() ? *std::move(folds) : nullptr;
   }
-  OpenedWriter OpenWriter(const std::string& trial, std::int64_t owner_epoch = kEpoch) {
+  OpenedWriter OpenWriter(const std::string& trial, std::int64_t owner_epoch = kEpoch,
+                          const Uuid& writer = Uuid::Random()) {
     OpenWriterRequest request;
     request.trials = kAllProjects;
     request.trial.external_id = trial;
-    request.writer = Uuid::Random();
+    request.writer = writer;
     request.attempt_key = "job";
     request.owner_epoch = owner_epoch;
     auto opened = ingest_->OpenWriter(request);

@@ -241,19 +241,27 @@ TEST_F(TraceStoreTest, WithoutAnyCapSetThereAreThoseOfTheProduct) {
 }
 
 TEST_F(TraceStoreTest, WhoMayNotAddIsTold) {
-  const OpenedWriter writer = OpenWriter("t");
-  OpenWriter("other");
+  const Uuid own = Uuid::Random();
+  const Uuid of_another = Uuid::Random();
+  const OpenedWriter writer = OpenWriter("t", kEpoch, own);
+  OpenWriter("other", kEpoch, of_another);
   const std::string bytes = BytesOf(10, 'w');
   TraceBeginning beginning = BeginningOf("t", "w.json", bytes);
-  beginning.header.writer = Uuid::Random();
-  EXPECT_EQ(ReasonOf(Upload(beginning, bytes).status()), "WRITER_OF_ANOTHER_TRIAL");
+  for (const Uuid& stranger : {of_another, Uuid::Random()}) {
+    beginning.header.writer = stranger;
+    EXPECT_EQ(ReasonOf(Upload(beginning, bytes).status()), "WRITER_OF_ANOTHER_TRIAL");
+  }
+  beginning.header.writer = own;
+  const auto taken = Upload(beginning, bytes);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ(taken->header.writer, own);
   EXPECT_EQ(Upload(BeginningOf("none", "w.json", bytes), bytes).status().code(),
             absl::StatusCode::kNotFound);
   ASSERT_TRUE(caps_.Archive(kEpoch, {.external_id = "t"}, kAllProjects, true).ok());
   EXPECT_EQ(ReasonOf(Upload(BeginningOf("t", "w.json", bytes), bytes).status()), "TRIAL_ARCHIVED");
   ASSERT_TRUE(caps_.Archive(kEpoch, {.external_id = "t"}, kAllProjects, false).ok());
   TraceUploading uploading(traces_, kEpoch);
-  beginning.header.writer = std::nullopt;
+  beginning = BeginningOf("t", "under-way.json", bytes);
   ASSERT_TRUE(uploading.Begin(beginning.trial, kAllProjects, beginning.header).ok());
   ASSERT_TRUE(caps_.Delete(kEpoch, {.trial_id = Value(writer.trial_id)}, kAllProjects).ok());
   EXPECT_EQ(uploading.Take(0, bytes).code(), absl::StatusCode::kNotFound);

@@ -1,4 +1,7 @@
 // Captures on demand: real trainings that were told nothing, two agents, a master, and `stepwell capture`.
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -30,13 +33,15 @@ class CaptureTest : public CommandsTest {
                 scratch_ / absl::StrCat("agent", rank, ".log"));
     return agent;
   }
+  void MakeText() const {
+    if (std::filesystem::exists(scratch_ / "text")) return;
+    std::filesystem::create_directory(scratch_ / "text");
+    std::ofstream text(scratch_ / "text/corpus.txt");
+    for (int i = 0; i < 2000; ++i) text << "the " << i << "th line of a text to learn\n";
+  }
   // Each for itself: ranks are as far as they are.
   ChildProcess StartRank(int rank) {
-    if (!std::filesystem::exists(scratch_ / "text")) {
-      std::filesystem::create_directory(scratch_ / "text");
-      std::ofstream text(scratch_ / "text/corpus.txt");
-      for (int i = 0; i < 2000; ++i) text << "the " << i << "th line of a text to learn\n";
-    }
+    MakeText();
     ChildProcess training;
     training.Start({BuiltProgram("stepwell-demo"), "--seconds", "120", "--trial", "t", "--data",
                     scratch_ / "text", "--quiet", "--slow-loader", "20"},
@@ -196,6 +201,102 @@ TEST_F(CaptureTest, TwoRanksGiveTheSameStepsWithoutAWordInTheirScripts) {
   };
   EXPECT_FALSE(is_left(0));
   EXPECT_TRUE(Eventually([&] { return !is_left(1); }, absl::Seconds(20)));
+}
+
+// As root, for trainings of a user who may neither write where his captures lie nor lead the agent to another file.
+TEST_F(CaptureTest, AnAgentOfAllUsersCapturesRanksOfAUserAsItsOwnDoes) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root serves other users";
+  namespace fs = std::filesystem;
+  constexpr char kUser[] = "40001";
+  const std::string system = scratch_ / "system";
+  const std::string secret = scratch_ / "secret.pftrace";
+  std::ofstream(secret) << "of root alone";
+  fs::permissions(secret, fs::perms(0600));
+  fs::permissions(scratch_.path(), fs::perms(0755));
+  StartMaster();
+  ChildProcess agent;
+  agent.Start({BuiltProgram("stepwell"), "agent", "--system", "--server", master_->grpc_address()},
+              {{"STEPWELL_SYSTEM_ROOT", system}}, scratch_ / "system-agent");
+  ASSERT_TRUE(Eventually([&] { return fs::exists(system + "/f1/agent.lock"); }, absl::Seconds(20)))
+      << ReadWhole(scratch_ / "system-agent");
+  MakeText();
+  const auto start = [&](int rank) {
+    ChildProcess training;
+    training.Start({"/usr/bin/setpriv", "--reuid", kUser, "--regid", kUser, "--clear-groups",
+                    BuiltProgram("stepwell-demo"), "--seconds", "120", "--trial", "t", "--data",
+                    scratch_ / "text", "--quiet", "--slow-loader", "20"},
+                   {{"STEPWELL_SERVER", master_->grpc_address()},
+                    {"STEPWELL_SYSTEM_ROOT", system},
+                    {"STEPWELL_AGENT", "off"},
+                    {"STEPWELL_TRACES", scratch_ / "recorded"},
+                    {"STEPWELL_ATTEMPT_KEY", "one"},
+                    {"RANK", absl::StrCat(rank)},
+                    {"WORLD_SIZE", "2"}},
+                   scratch_ / absl::StrCat("training", rank, ".log"));
+    return training;
+  };
+  ChildProcess first = start(0);
+  ASSERT_TRUE(Serves(0)) << master_->LogTail() << ReadWhole(scratch_ / "system-agent");
+  ChildProcess second = start(1);
+  ASSERT_TRUE(Serves(1)) << master_->LogTail();
+
+  // A note as a recorder of his leaves it, of what only root may read.
+  ChildProcess hostile;
+  const std::string format = system + "/u" + kUser + "/f1";
+  hostile.Start(
+      {"/usr/bin/setpriv", "--reuid", kUser, "--regid", kUser, "--clear-groups", "/bin/sh", "-c",
+       absl::StrCat("mkdir -p ", format, "/traces && printf '{\"path\":\"", secret,
+                    "\",\"removes_file\":true,\"writer\":%s}' \"$(cat ", format,
+                    "/*-*/writer.json | head -n 1)\" > ", format,
+                    "/traces/00000000-0000-4000-8000-000000000000.json")},
+      {}, scratch_ / "hostile");
+  ASSERT_EQ(hostile.Wait(absl::Seconds(20)), "exit 0") << ReadWhole(scratch_ / "hostile");
+
+  const auto captured = Capture({"--ranks", "0,1", "--steps", "3", "--native"}, "exit 1");
+  ASSERT_EQ(captured["ranks"].size(), 2U) << captured.dump(2);
+  std::vector<std::string> merge = {"trace", "merge"};
+  for (const auto& rank : captured["ranks"]) {
+    EXPECT_EQ(rank["state"], "stored") << captured.dump(2);
+    EXPECT_EQ(rank["step_count"], 3);
+    EXPECT_EQ(rank["native"]["reason"], "ALL_USERS_AGENT") << captured.dump(2);
+    merge.push_back(absl::StrCat(rank["trace_no"].get<int>()));
+  }
+  const std::string merged = scratch_ / "merged.json";
+  merge.insert(merge.end(), {"--trial", "t", "--output", merged});
+  const Ran merging = Command(merge);
+  ASSERT_EQ(merging.ending, "exit 0") << merging.output;
+  std::map<int, std::set<int>> steps;
+  const auto trace = nlohmann::json::parse(ReadWhole(merged));
+  for (const auto& event : trace["traceEvents"]) {
+    if (event.value("ph", "") == "X" && event["name"] == "step") {
+      steps[event["args"]["rank"]].insert(event["args"]["batch"].get<int>());
+    }
+  }
+  const int first_batch = captured["first_batch"];
+  const std::set<int> batches = {first_batch, first_batch + 1, first_batch + 2};
+  EXPECT_EQ(steps[0], batches);
+  EXPECT_EQ(steps[1], batches);
+
+  const fs::path own = system + "/f1/u" + kUser;
+  struct stat status {};
+  ASSERT_EQ(lstat(own.c_str(), &status), 0);
+  EXPECT_EQ(status.st_uid, 0U);
+  EXPECT_EQ(status.st_mode & 07777, 0700U);
+  const auto is_empty = [&] {
+    for (const auto& entry : fs::recursive_directory_iterator(own)) {
+      if (entry.is_regular_file()) return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(Eventually(is_empty, absl::Seconds(20)));
+  EXPECT_EQ(ReadWhole(secret), "of root alone");
+  EXPECT_FALSE(fs::exists(scratch_ / "recorded")) << "a path that a user names";
+  const auto list = nlohmann::json::parse(Command({"trace", "list", "t", "--json"}).output);
+  for (const auto& each : list["traces"]) {
+    EXPECT_EQ(each["header"]["name"].get<std::string>().find("capture-"), 0U) << each.dump();
+  }
+  agent.Signal(SIGTERM);
+  EXPECT_EQ(agent.Wait(absl::Seconds(20)), "exit 0") << ReadWhole(scratch_ / "system-agent");
 }
 
 TEST_F(CaptureTest, ATrialWithoutAnOpenRankHasNothingToCapture) {

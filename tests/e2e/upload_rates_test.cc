@@ -121,6 +121,45 @@ TEST_F(UploadRatesTest, WhateverBecomesOfThemUploadsAreCallsOnce) {
   }
 }
 
+// Which does not end by itself: there is no time to come again.
+TEST_F(UploadRatesTest, OneOverACapIsExhaustedAndListedWithItsTrial) {
+  const std::string bytes = R"({"traceEvents":[]})";
+  MakeTrial("run");
+  const auto call = [this](const auto& ask) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + token_);
+    const grpc::Status asked = ask(context);
+    EXPECT_TRUE(asked.ok()) << asked.error_message();
+  };
+  v1::TrialRef run;
+  run.set_external_id("run");
+  call([&](grpc::ClientContext& context) {
+    v1::SetCapsRequest caps;
+    *caps.mutable_place()->mutable_trial() = run;
+    caps.mutable_caps()->set_trace_bytes(static_cast<std::int64_t>(bytes.size()) - 1);
+    v1::SetCapsResponse set;
+    return v1::AdminService::NewStub(Channel())->SetCaps(&context, caps, &set);
+  });
+  TraceUploadCall& upload = Begin(token_);
+  ASSERT_TRUE(upload.writer->Write(Header("run", bytes)));
+  const grpc::Status refused = upload.End();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(ReasonOf(refused), "trace_bytes") << refused.error_message();
+  EXPECT_FALSE(DetailOf<RetryInfo>(refused).has_value());
+  v1::ListTracesResponse list;
+  call([&](grpc::ClientContext& context) {
+    v1::ListTracesRequest request;
+    *request.mutable_trial() = run;
+    return stub_->ListTraces(&context, request, &list);
+  });
+  EXPECT_EQ(list.refused_count(), 1);
+  ASSERT_EQ(list.traces_size(), 1);
+  EXPECT_EQ(list.traces(0).state(), v1::TRACE_STATE_REFUSED);
+  EXPECT_EQ(list.traces(0).reason(), "trace_bytes");
+  EXPECT_EQ(list.traces(0).header().name(), "a.json");
+  EXPECT_EQ(list.traces(0).received_bytes(), 0);
+}
+
 TEST_F(UploadRatesTest, ThoseThatFindNoPlaceAreCallsAndAreToldWhenToComeAgain) {
   TakeAllPlaces();
   const std::string late = MakeToken("write:*").text();

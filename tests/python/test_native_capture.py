@@ -1,12 +1,12 @@
 """`stepwell capture --native`: torch.profiler over steps of trainings that were told nothing, asked for by a person."""
 
+import datetime
 import json
 import os
 import pathlib
 import subprocess
 import tempfile
 import textwrap
-import time
 import unittest
 
 import product
@@ -51,8 +51,9 @@ with stepwell.init() as run:
 print("done")
 """
 _STEPS = 4
-# Two seconds is what we promise; the rest is for a machine with other things to do.
-_BEGUN_S = 6.0
+# What we promise, from the moment at which the master hears of it: it takes no answer of an agent's that would be too late for
+# that. How long a command needs to begin on a machine with other things to do is none of it.
+_BEGUN_S = 2.0
 
 
 @unittest.skipUnless(_TORCH, "torch is not installed: deploy/install_packages.sh torch")
@@ -82,6 +83,13 @@ class NativeCaptureTest(TracesTest):
                               stderr=subprocess.PIPE, text=True, timeout=2 * WAIT_S)  # fmt: skip
         return done.returncode, json.loads(done.stdout) if done.stdout.startswith("{") else {"told": done.stderr}
 
+    def heard_us(self) -> float:
+        """When the master heard of the newest capture, by its log."""
+        began = [line for line in (product.folder() / "master.log").read_text(errors="replace").splitlines()
+                 if "capture_began" in line]  # fmt: skip
+        heard = datetime.datetime.fromisoformat(began[-1][began[-1].index("20"):].split("Z")[0] + "+00:00")
+        return heard.timestamp() * 1e6
+
     def assert_serves(self, rank: int) -> None:
         """Until it can be captured alone."""
         last: list[object] = []
@@ -99,8 +107,8 @@ class NativeCaptureTest(TracesTest):
         try:
             for rank in range(3):
                 self.assert_serves(rank)
-            asked_us = time.time() * 1e6
             code, captured = self.capture("--native")
+            heard_us = self.heard_us()
         finally:
             self.end.touch()
             ended = [process.communicate(timeout=2 * WAIT_S) for process in processes]
@@ -135,7 +143,7 @@ class NativeCaptureTest(TracesTest):
             steps = [(begin, end) for name, begin, end in native if name.startswith("ProfilerStep#")]
             self.assertEqual([f"ProfilerStep#{batch}" for batch in batches],
                              [name for name, _, _ in native if name.startswith("ProfilerStep#")])  # fmt: skip
-            begun_s.append((steps[0][0] + base_us - asked_us) / 1e6)
+            begun_s.append((steps[0][0] + base_us - heard_us) / 1e6)
             ours = {args["batch"]: (begin, end) for name, begin, end, args in slices.of_rank(rank)
                     if name == "step" and "batch" in args}  # fmt: skip
             self.assertEqual(batches, sorted(ours))
@@ -144,8 +152,9 @@ class NativeCaptureTest(TracesTest):
                 middles = [(begin + end) / 2 for found, begin, end in native if found == name]
                 within = [batch for middle in middles for batch, (begin, end) in ours.items() if begin <= middle <= end]
                 self.assertEqual(batches, within, name)
-        self.assertLess(max(begun_s), _BEGUN_S)
         print(f"began {max(begun_s):.2f} s after the call")
+        self.assertLess(max(begun_s), _BEGUN_S)
+        self.assertGreater(max(begun_s), 0, "the log tells of another time")
         self.assertEqual([], [path.name for path in self.folder.iterdir() if path.name.startswith("stepwell-traces-")])
 
 

@@ -53,14 +53,14 @@ TEST_F(NativeCaptureTest, TheFirstStepIsOneThatHasNotBegunWhenTheProcessHearsOfI
     std::uint64_t running_ns;
     std::int32_t lead;
   } rows[] = {
-      {100 * kMs, 0, 10},             // the rest of the one that runs, and nine more
-      {100 * kMs, 90 * kMs, 11},      // a second's worth
-      {1 * kMs, 0, 1000},             //
+      {100 * kMs, 0, 8},              // the rest of the one that runs, and seven more
+      {100 * kMs, 90 * kMs, 9},       // what three quarters of a second have
+      {1 * kMs, 0, 750},              //
       {2'000 * kMs, 0, 1},            // the next one begins in two seconds
       {2'000 * kMs, 1'900 * kMs, 2},  // it does in a moment
       {2'000 * kMs, 9'000 * kMs, 2},  // it takes longer than the others did
-      {0, 0, 20},                     // nothing is known of them
-      {1, 0, 1'000'000},              // nonsense
+      {0, 0, 15},                     // nothing is known of them
+      {1, 0, 750'000},                // nonsense
   };
   for (const auto& row : rows) {
     facts_.typical_step_ns = row.step_ns;
@@ -118,6 +118,15 @@ TEST_F(NativeCaptureTest, AProcessThatCannotSaysWhy) {
   asked_.clear();
   native_.SetSteps({.first_batch = 120, .step_count = 5});
   EXPECT_EQ(Reason(), "NO_PROFILER");
+  EXPECT_THAT(asked_, IsEmpty());
+}
+
+TEST_F(NativeCaptureTest, WhoseFileWouldNotBeTakenIsNotAsked) {
+  facts_.may_take = false;
+  EXPECT_EQ(Begin(), 0);
+  asked_.clear();
+  native_.SetSteps({.first_batch = 120, .step_count = 5});
+  EXPECT_EQ(Reason(), "ALL_USERS_AGENT");
   EXPECT_THAT(asked_, IsEmpty());
 }
 

@@ -125,7 +125,7 @@ TEST_F(RankCaptureTest, ANativeProfilerSeesStepsThatHaveNotBegunAndIsToldOfApart
   facts_.native = {.is_offered = true, .typical_step_ns = 500'000'000};
   Follow(asked);
   ASSERT_THAT(reports_, SizeIs(1));
-  EXPECT_EQ(reports_[0].first_batch(), 8 + 2) << "a second later";
+  EXPECT_EQ(reports_[0].first_batch(), 8 + 2) << "three quarters of a second later";
   asked.set_first_batch(11);
   asked.set_step_count(1);
   Follow(asked);
@@ -159,7 +159,7 @@ TEST_F(RankCaptureTest, SaysAtOnceWhereItCannot) {
   const struct {
     RankCapture::Facts facts;
     const char* reason;
-  } rows[] = {{{.may_trace = false}, "ALL_USERS_AGENT"},
+  } rows[] = {{{.may_capture = false}, "ALL_USERS_AGENT"},
               {{.is_recording = false}, "NOT_RECORDING"},
               {{.is_live = false}, "WRITER_ENDED"}};
   std::uint64_t number = 0;

@@ -31,6 +31,7 @@ struct FakeTraceMaster {
   absl::Mutex mu;
   std::vector<absl::Status> answers ABSL_GUARDED_BY(mu);  // of the next calls; then it takes all
   std::vector<std::string> calls ABSL_GUARDED_BY(mu);
+  std::vector<std::string> tokens ABSL_GUARDED_BY(mu);          // shown in place of the agent's
   std::map<std::string, std::string> kept ABSL_GUARDED_BY(mu);  // by name
   v1::TraceUpload last ABSL_GUARDED_BY(mu);
   std::vector<std::string> order ABSL_GUARDED_BY(mu);  // names, as their uploads began
@@ -43,10 +44,11 @@ class FakeTraceCalls : public TraceCalls {
  public:
   explicit FakeTraceCalls(FakeTraceMaster& master) : master_(master) {}
   absl::StatusOr<v1::UploadTraceResponse> UploadTo(
-      const std::string& server, const v1::TraceUpload& upload,
+      const std::string& server, const std::string& token, const v1::TraceUpload& upload,
       const std::function<bool(v1::TracePart&)>& next) override {
     const absl::MutexLock lock(&master_.mu);
     master_.calls.push_back(server);
+    master_.tokens.push_back(token);
     if (master_.on_call) master_.on_call();
     if (!master_.answers.empty()) {
       const absl::Status answer = master_.answers.front();
@@ -93,6 +95,9 @@ class TraceSenderStand : public ::testing::Test {
                              .retry = {absl::Milliseconds(1), absl::Milliseconds(5)},
                              .unknown_max = unknown_max,
                              .sends_named_files = sends_named_files,
+                             .kept_bytes_max = kept_bytes_max_,
+                             .kept_age_max = kept_age_max_,
+                             .shows_writers_token = shows_writers_token_,
                              .packed_of_max = packed_of_max_,
                              .prepared_bytes_max = prepared_bytes_max_,
                              .recordings = recordings_},
@@ -129,6 +134,9 @@ class TraceSenderStand : public ::testing::Test {
   }
   std::vector<std::string> Notes() const { return *TraceOutbox(directory_.get()).Names(); }
 
+  std::int64_t kept_bytes_max_ = INT64_MAX;
+  absl::Duration kept_age_max_ = absl::InfiniteDuration();
+  bool shows_writers_token_ = false;
   std::int64_t packed_of_max_ = 1 << 20;
   std::int64_t prepared_bytes_max_ = 1 << 20;
   RecordingNotes::Options recordings_ = {.look = absl::Milliseconds(2),

@@ -108,7 +108,9 @@ class TraceCapturingTest : public ::testing::Test {
          return found->second;
        },
        .list_writers = [this](TrialId, SteadyTime) { return writers_; }},
-      {.answer_patience = absl::Milliseconds(200), .upload_patience = absl::Milliseconds(200)}};
+      {.answer_patience = absl::Milliseconds(200),
+       .native_answer_patience = absl::Milliseconds(50),
+       .upload_patience = absl::Milliseconds(200)}};
 };
 
 TEST_F(TraceCapturingTest, OfSeveralProcessesWithOneRankTheNewestIsAskedAndTheRowSaysSo) {
@@ -175,6 +177,21 @@ TEST_F(TraceCapturingTest, EachRankThatCannotSaysWhyAndKeepsNoOtherFromIt) {
   EXPECT_NE(last_.ranks(3).message().find("gpu4"), std::string::npos);
   EXPECT_EQ(silent->cancelled(), 1) << "it may answer later";
   EXPECT_EQ(willing->cancelled(), 0);
+}
+
+// Its steps begin later than others after the last answer, and no later than those after the call.
+TEST_F(TraceCapturingTest, ANativeCaptureWaitsShorterForAnswers) {
+  const auto silent = std::make_shared<Agent>([](const Uuid&, const v1::Capture&) {});
+  OpenRank(5, silent);
+  for (const bool native : {false, true}) {
+    CaptureWish wish = Wish({5});
+    wish.native = native;
+    ASSERT_EQ(Run(wish), absl::OkStatus());
+    EXPECT_EQ(last_.ranks(0).reason(), "AGENT_SILENT");
+    EXPECT_NE(last_.ranks(0).message().find(native ? "within 50ms" : "within 200ms"),
+              std::string::npos)
+        << last_.ranks(0).message();
+  }
 }
 
 TEST_F(TraceCapturingTest, OneCaptureOfATrialAtATimeAndNoneWithoutRanks) {

@@ -44,7 +44,7 @@ class TraceCallsTest : public ::testing::Test {
                                [this](const auto& server, const auto& text) {
                                  refused_.push_back(server + " " + text);
                                }})
-        ->UploadTo(absl::StrCat("127.0.0.1:", port_), {}, [](v1::TracePart&) { return false; })
+        ->UploadTo(absl::StrCat("127.0.0.1:", port_), "", {}, [](v1::TracePart&) { return false; })
         .status()
         .code();
   }
