@@ -31,6 +31,7 @@ def write(profile: Any, path: str, rank: int) -> None:
     and no processes: its events are written here, as Kineto would."""
     if has_kineto():
         profile.export_chrome_trace(path)
+        _check_whole(path)
         return
     results = profile.kineto_results
     # Renamed in torch 2.4.
@@ -54,6 +55,19 @@ def remove(path: str, with_folder: bool) -> None:
                 remove(name)
         except OSError:
             pass  # it was not written, or somebody has it
+
+
+def _check_whole(path: str) -> None:
+    """What Kineto cannot write it tells its log alone, and what it has of it keeps another name."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 16))
+            is_whole = file.read().rstrip().endswith(b"}")
+    except OSError:
+        is_whole = False
+    if not is_whole:
+        remove(path + ".tmp", False)
+        raise OSError("torch could not write its file")
 
 
 def _written(event: Any) -> dict[str, object]:
