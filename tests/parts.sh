@@ -271,31 +271,36 @@ part_frameworks() {
     skip frameworks "pip could not fetch them (no network?)"
     return
   }
+  # Kineto's files, too: part `readers` has those of Debian's torch.
+  reader_environment tensorboard "TensorBoard's reader of Kineto's files" &&
+    local -x STEPWELL_TENSORBOARD_PYTHON=$readers/tensorboard/bin/python
   STEPWELL_FRAMEWORKS_PYTHON=$folder/bin/python python_tests frameworks "${program%/*}" \
-    test_frameworks test_torch test_native_capture
+    test_frameworks test_torch test_native_capture test_tensorboard.TorchPluginTest
 }
 
-# What others read of ours, by their own readers: Perfetto's published descriptors, NVTX, TensorBoard with both plugins. 1 GB, which stays
-# in folders outside of the checkout, each with a protobuf of its own.
+# What others read of ours, by their own readers: Perfetto's published descriptors, NVTX, TensorBoard with both plugins, over what
+# torch, JAX and TensorFlow wrote. 3 GB, which stays in folders outside of the checkout, each with a protobuf of its own.
+readers=${STEPWELL_READERS:-${TMPDIR:-/var/tmp}/stepwell-readers-$UID}
 part_readers() {
-  local program=$root/build/release/bin/stepwell folder=${STEPWELL_READERS:-${TMPDIR:-/var/tmp}/stepwell-readers-$UID}
+  local program=$root/build/release/bin/stepwell
   [[ -x $program ]] || build release stepwell || return
   "$root/deploy/install_packages.sh" torch >"$results/torch.log" 2>&1 || skip "readers of torch's traces" "python3-torch cannot be installed"
-  reader_environment perfetto "Perfetto's descriptors" --require-hashes && export STEPWELL_PERFETTO_PYTHON=$folder/perfetto/bin/python
-  reader_environment tensorboard "TensorBoard's readers" && export STEPWELL_TENSORBOARD_PYTHON=$folder/tensorboard/bin/python
-  reader_environment nvtx "NVTX's ranges" --require-hashes && export STEPWELL_NVTX_PYTHON=$folder/nvtx/bin/python
+  reader_environment perfetto "Perfetto's descriptors" --require-hashes && export STEPWELL_PERFETTO_PYTHON=$readers/perfetto/bin/python
+  reader_environment tensorboard "TensorBoard's readers" && export STEPWELL_TENSORBOARD_PYTHON=$readers/tensorboard/bin/python
+  reader_environment tensorflow "TensorFlow's profiler" && export STEPWELL_TENSORFLOW_PYTHON=$readers/tensorflow/bin/python
+  reader_environment nvtx "NVTX's ranges" --require-hashes && export STEPWELL_NVTX_PYTHON=$readers/nvtx/bin/python
   # None: each has been skipped by name.
   [[ -n ${STEPWELL_PERFETTO_PYTHON:-}${STEPWELL_TENSORBOARD_PYTHON:-}${STEPWELL_NVTX_PYTHON:-} ]] &&
     python_tests readers "${program%/*}" test_perfetto test_tensorboard test_nvtx
 }
 
-# reader_environment NAME WHAT [OPTION...]: what tests/python/NAME.txt names, in a virtual environment of its own below $folder.
+# reader_environment NAME WHAT [OPTION...]: what tests/python/NAME.txt names, in a virtual environment of its own below $readers.
 reader_environment() {
   local name=$1 what=$2 rc
   shift 2
   start_dots
-  { [[ -x $folder/$name/bin/python ]] || python3 -m venv "$folder/$name"; } >"$results/${name}_pip.log" 2>&1 &&
-    "$folder/$name/bin/python" -m pip install -q "$@" -r "tests/python/$name.txt" >>"$results/${name}_pip.log" 2>&1
+  { [[ -x $readers/$name/bin/python ]] || python3 -m venv "$readers/$name"; } >"$results/${name}_pip.log" 2>&1 &&
+    "$readers/$name/bin/python" -m pip install -q "$@" -r "tests/python/$name.txt" >>"$results/${name}_pip.log" 2>&1
   rc=$?
   stop_dots
   ((rc == 0)) && return

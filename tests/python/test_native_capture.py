@@ -261,7 +261,8 @@ class AskedProcessTest(TracesTest):
                     if index == 6: ask(2, 8, 2)
                 print(settled())
                 torch.profiler.profile.start = start
-                stop, torch.profiler.profile.stop = torch.profiler.profile.stop, lambda self: 1 / 0
+                stop = torch.profiler.profile.stop  # really: Kineto crashes at the end of a process that has one
+                torch.profiler.profile.stop = lambda self: stop(self) or 1 / 0
                 for index, batch in run.steps(range(4)):
                     if index == 10: ask(3, 12, 1)
                 print(settled())
@@ -297,6 +298,7 @@ class AskedProcessTest(TracesTest):
     def test_another_thread_ends_with_it_and_one_that_profiles_ends_it(self):
         said, err, notes = self.ask("""
             import threading
+            print(torch.profiler.kineto_available())
             with stepwell.init(hooks=False) as run:
                 ask(1, 2, 1000)
                 stuck = iter(run.steps(range(9)))
@@ -316,6 +318,9 @@ class AskedProcessTest(TracesTest):
                         print(answer())
                     if index == 9: print(settled())
             """)
+        if said.pop(0) == "True":  # of whose profilers there is no other in a process in which a thread ended with one
+            self.assertEqual(["1 running 0", "1 no_steps 0", "2 failed 0", "2 failed 0"], said)
+            return
         self.assertEqual(["1 running 0", "1 no_steps 0", "2 running 0", "2 handed_over 2"], said)
         self.assertNotIn("stepwell", err)  # torch itself tells of a profiler whose thread has ended
         self.assertEqual([(6, 7)], [(note["first_batch"], note["last_batch"]) for note in notes])

@@ -49,6 +49,24 @@ _XLA_TRAINING = """
             for path in glob.glob(logs + "/plugins/profile/*/*.xplane.pb"):
                 assert run.upload_trace(path, first_batch=first, last_batch=first + 2)
     """
+# By the page of docs/profilers, of TensorFlow: the same two cycles.
+_TENSORFLOW_TRAINING = """
+    import glob, os, stepwell, tensorflow as tf
+    from tensorflow.profiler import experimental as profiler
+    step = tf.function(lambda values: tf.reduce_sum(values @ values))
+    values = tf.ones((64, 64))
+    step(values)
+    with stepwell.init() as run:
+        for first in 0, 10:
+            logs = f"{os.environ['FOLDER']}/rank{os.environ['RANK']}-{first}"
+            profiler.start(logs)
+            for index in range(first, first + 3):
+                with profiler.Trace("train", step_num=index, _r=1): step(values).numpy()
+            profiler.stop()
+            for path in glob.glob(logs + "/plugins/profile/*/*.xplane.pb"):
+                assert run.upload_trace(path, first_batch=first, last_batch=first + 2)
+    """
+_TENSORFLOW = os.environ.get("STEPWELL_TENSORFLOW_PYTHON", "")  # that has tensorflow.txt; the same part makes it
 
 
 @functools.cache
@@ -189,6 +207,29 @@ class ProfilePluginTest(TensorBoardTest):
                 self.assertEqual([f"train {step}" for step in range(first, first + 3)], sorted(names))
             overview = self.ask(address, "data", run=f"{run}/{session}", tag="overview_page", host="ALL_HOSTS")
             self.assertTrue(any("host_idle_time_percent" in table.get("p", {}) for table in overview), overview)
+
+    @unittest.skipUnless(_TENSORFLOW, "STEPWELL_TENSORFLOW_PYTHON names no interpreter; tests/run.sh --long --only readers makes one")
+    def test_it_finds_what_tensorflow_recorded(self):
+        for rank in range(2):
+            self.run_trial(_TENSORFLOW_TRAINING, interpreter=_TENSORFLOW,
+                           variables={"PYTHONPATH": frameworks.package_path(), "RANK": str(rank), "WORLD_SIZE": "2",
+                                      "STEPWELL_ATTEMPT_KEY": "one", "FOLDER": str(self.folder)})  # fmt: skip
+        self.await_stored(4)
+        self.lay_out()
+        run = self.trial.replace(".", "_")
+        address = self.serve()
+        self.assertTrue(self.eventually(lambda: sorted(self.ask(address, "runs")) == [f"{run}/ba0___2", f"{run}/ba10___12"]))
+        for session, first in ("ba0___2", 0), ("ba10___12", 10):
+            tools = self.ask(address, "run_tools", run=f"{run}/{session}")
+            self.assertLessEqual({"overview_page", "trace_viewer@"}, set(tools))
+            listed = self.ask(address, "hosts", run=f"{run}/{session}", tag="trace_viewer@")
+            hosts = [each["hostname"] for each in listed if each["hostname"] != "ALL_HOSTS"]
+            self.assertEqual(["rank0", "rank1"], sorted(re.findall(r"rank\d", " ".join(hosts))), hosts)
+            for host in hosts:
+                viewed = self.ask(address, "data", run=f"{run}/{session}", tag="trace_viewer@", host=host)
+                names = {event["name"] for event in viewed["traceEvents"] if event["name"].startswith("train")}
+                self.assertEqual({f"train {step}" for step in range(first, first + 3)}, names)
+                self.assertTrue(any("MatMul" in event["name"] for event in viewed["traceEvents"]), viewed)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,16 @@ def recording_ends(wait_s: float) -> None:
         capture.recording_ends(wait_s)
 
 
+def await_traces(wait_s: float | None = None) -> None:
+    """What is left for the agent lies where the recorder that is open has its own. Not with the run's lock held."""
+    writing = sys.modules.get("stepwell._trace_writing")
+    if writing is not None:
+        writing.wait(wait_s)
+
+
 def after_fork() -> None:
-    for name in ("stepwell._native_capture", "stepwell._torch_watch", "stepwell._mirroring"):
+    for name in ("stepwell._native_capture", "stepwell._torch_watch", "stepwell._mirroring",
+                 "stepwell._trace_writing"):  # fmt: skip
         module = sys.modules.get(name)
         if module is not None:
             module.after_fork()

@@ -233,8 +233,10 @@ class _Taking:
 
     def end(self, otherwise: int) -> None:
         """With the steps that are over; the answer where there is none."""
+        from stepwell import _trace_writing  # which imports threading
+
         self._end_step()
-        self._epoch = _run.epoch()
+        self._epoch = _trace_writing.epoch()
         _mirroring.end(self)
         with _torch_watch.Ours():
             self._profile.stop()
@@ -246,16 +248,10 @@ class _Taking:
 
     def _write_apart(self) -> None:
         global _writing
-        import threading
+        from stepwell import _trace_writing
 
-        main = threading.main_thread()
-        if threading.current_thread() is main and not main.is_alive():  # at the interpreter's end, which awaits no more threads
-            self._write()
-            return
-        writing = threading.Thread(target=self._write, name="stepwell-capture", daemon=False)
         try:
-            writing.start()
-            _writing = writing
+            _writing = _trace_writing.apart(self._write)
         except RuntimeError as error:
             warn(f"stepwell: what torch's profiler saw is lost: {described(error)}")
             _answer(self.request, _NOT_WRITTEN)
@@ -288,7 +284,7 @@ class _Taking:
             rank = _rank()
             name = f"capture-{_torch_export.stem(self._epoch, last, rank)}.pt.trace.json"
             path = os.path.join(os.path.abspath(tempfile.mkdtemp(prefix="stepwell-traces-")), name)
-            _torch_export.write(self._profile, path, rank)
+            _torch_export.write(self._profile.profiler, path, rank)
             self._profile = None  # which holds all it saw
             if core.upload_trace(os.fsencode(path), self._epoch, self._first, last, True):
                 _answer(self.request, _HANDED_OVER, self._over)

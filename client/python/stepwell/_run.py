@@ -132,6 +132,7 @@ class Run(core.Recording):
 
     def off(self) -> None:
         """Records nothing, and samples nothing, until on(). Again: changes nothing."""
+        self._await_traces()
         with self._lock:
             if self._is_on:
                 self._leave()
@@ -174,13 +175,14 @@ class Run(core.Recording):
             return self._end(wait_ms)
 
     def _end(self, wait_ms: int) -> bool:
+        until = time.monotonic() + wait_ms / 1000
+        self._await_traces(wait_ms / 1000)
         with self._lock:
             if self._is_closed:
                 return False
             self._is_closed = True
-            until = time.monotonic() + wait_ms / 1000
             if self._is_on:
-                self._leave(wait_ms / 1000)
+                self._leave(max(0.0, until - time.monotonic()))
             _hooks_door.tell("run_ends")
             closings, unknown_count = self._closings.take(), self._closings.unknown_count
         if closings and are_stored_within(closings, max(0, round((until - time.monotonic()) * 1000))):
@@ -196,6 +198,11 @@ class Run(core.Recording):
                 say(f"stepwell: the end of the run is not shown: {described(error)}")
         return self._is_stored
 
+    def _await_traces(self, wait_s: float | None = None) -> None:
+        """Not of a signal's handler, say, that came while this thread has the lock: who writes them waits for it."""
+        if not self._lock._is_owned():
+            _capture_door.await_traces(wait_s)
+
     def _close_within(self, wait_ms: int) -> None:
         """Another thread may close it, or hang in the file system."""
         until = time.monotonic() + wait_ms / 1000
@@ -203,6 +210,7 @@ class Run(core.Recording):
             os.putenv("STEPWELL_EXIT_WAIT", "0")  # the recorder's own end would wait for that thread once more
             return
         try:
+            self._await_traces(max(0.0, until - time.monotonic()))
             if not self._lock.acquire(timeout=max(0.0, until - time.monotonic())):
                 os.putenv("STEPWELL_EXIT_WAIT", "0")
                 return
@@ -421,12 +429,6 @@ def _is_disabled() -> bool:
 def open_run() -> Run | None:
     """That of this process, not one that it was forked with."""
     return _run if _run is not None and not _run._is_closed and _run._pid == os.getpid() else None
-
-
-def epoch() -> int:
-    """That this process said last; -1 = it said none."""
-    run = open_run()
-    return -1 if run is None else run._epoch
 
 
 def init_alone() -> Run:

@@ -26,12 +26,14 @@ def stem(epoch: int, last: int, rank: int) -> str:
 
 
 def write(profile: Any, path: str, rank: int) -> None:
-    """By torch itself, whose Kineto stamps a trace. A torch that is built without (Debian's) writes times that count from
-    the profiler's begin, names that are no JSON, and no processes: its events are written here, as Kineto would."""
+    """`profile` is autograd's, of which torch.profiler's has a new one in each window. By torch itself, whose Kineto stamps a
+    trace. A torch that is built without (Debian's) writes times that count from the profiler's begin, names that are no JSON,
+    and no processes: its events are written here, as Kineto would."""
     if has_kineto():
         profile.export_chrome_trace(path)
+        _check_whole(path)
         return
-    results = profile.profiler.kineto_results
+    results = profile.kineto_results
     # Renamed in torch 2.4.
     begin_ns = results.trace_start_ns() if hasattr(results, "trace_start_ns") else results.trace_start_us() * _USEC_NS
     head = {"schemaVersion": 1, "baseTimeNanoseconds": begin_ns, "distributedInfo": {"rank": rank}}
@@ -39,7 +41,7 @@ def write(profile: Any, path: str, rank: int) -> None:
         file.write(json.dumps(head)[:-1] + ', "traceEvents": [\n')
         file.write(json.dumps({"ph": "M", "name": "process_name", "pid": os.getpid(), "tid": 0, "ts": 0,
                                "args": {"name": "python"}}))  # fmt: skip
-        for event in profile.profiler.function_events:
+        for event in profile.function_events:
             if event.trace_name is not None:  # memory, which has no duration
                 file.write(",\n" + json.dumps(_written(event)))
         file.write("\n]}\n")
@@ -53,6 +55,19 @@ def remove(path: str, with_folder: bool) -> None:
                 remove(name)
         except OSError:
             pass  # it was not written, or somebody has it
+
+
+def _check_whole(path: str) -> None:
+    """What Kineto cannot write it tells its log alone, and what it has of it keeps another name."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 16))
+            is_whole = file.read().rstrip().endswith(b"}")
+    except OSError:
+        is_whole = False
+    if not is_whole:
+        remove(path + ".tmp", False)
+        raise OSError("torch could not write its file")
 
 
 def _written(event: Any) -> dict[str, object]:

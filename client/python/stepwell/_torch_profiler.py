@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import tempfile
 
-from stepwell import _identity, _mirroring, _run, _schedule, _torch_export
+from stepwell import _identity, _mirroring, _run, _schedule, _torch_export, _trace_writing
 from stepwell._load import core, is_absent
 from stepwell._tell import described, say, warn
 
@@ -53,6 +53,7 @@ class TorchProfiler:
         self._epoch = -1  # of the last of them
         self._is_running = False
         self._is_refused = False
+        self._keeps_one = bool(options.get("acc_events"))  # one of autograd's for all windows
         self._profile: Any = profiler.profile(
             schedule=None if schedule is None else self._action_of, on_trace_ready=self._take, **options
         )
@@ -74,7 +75,7 @@ class TorchProfiler:
         if self._records():
             batch = core.batch()
             self._batches.append(self._step if batch < 0 else batch)
-            self._epoch = _run.epoch()
+            self._epoch = _trace_writing.epoch()
         self._step += 1
         try:
             self._profile.step()
@@ -92,6 +93,7 @@ class TorchProfiler:
             self._profile.stop()
         except Exception as error:
             self._give_up(error)
+        _trace_writing.wait()
 
     def __enter__(self) -> TorchProfiler:
         self.start()
@@ -134,21 +136,29 @@ class TorchProfiler:
             _mirroring.begin(self)
 
     def _take(self, profile: Any) -> None:
-        """A window is over: its trace is written, and left for the agent to upload."""
+        """A window is over: its trace is written, and left for the agent to upload. Apart, but at the profiler's end."""
         batches, self._batches = self._batches, []
         epoch = self._epoch if batches else -1
         if is_absent and self._directory is None:  # nobody would find it
             return
+        seen = profile.profiler
+        if self._is_running and not self._keeps_one:
+            _trace_writing.one_at_a_time(lambda: self._keep(seen, epoch, batches))
+        else:
+            _trace_writing.wait()
+            self._keep(seen, epoch, batches)
+
+    def _keep(self, seen: Any, epoch: int, batches: list[int]) -> None:
         path, is_ours = "", False
         try:
             path, is_ours = self._path(epoch, batches)
-            _torch_export.write(profile, path, self._rank)
+            _torch_export.write(seen, path, self._rank)
         except Exception as error:
             if path:  # a part of it tells nobody anything
                 _torch_export.remove(path, is_ours)
             return warn(f"stepwell: what torch's profiler saw is lost: {described(error)}")
         first, last = (batches[0], batches[-1]) if batches else (-1, -1)
-        if core.upload_trace(os.fsencode(path), epoch, first, last, is_ours):
+        if _trace_writing.upload(path, epoch, first, last, is_ours):
             return
         if is_ours:
             self._refuse(path)
