@@ -10,7 +10,7 @@ import { bin, closesAtEnd, count, foreign, loaded, openTab, page, seen, show, ta
 const stand = new Stand(bin, page);
 const valuesMax = 20_000;
 /** Many lines in each of more charts than a large window shows. */
-const [ranks, metrics] = [24, 24];
+const [ranks, metrics] = [27, 24];
 const trialCount = 16;
 const scopes = 12;
 const ticks = 1000;
@@ -33,7 +33,7 @@ before(async () => {
     ] }));
   }
   raw.close();
-  await openTab(stand, [], { viewport: { width: 2560, height: 1700 } });
+  await openTab(stand, [], { viewport: { width: 2560, height: 1860 } });
   await tab.goto(stand.url);
 }, { timeout: 4 * deadlineMs });
 
