@@ -5,6 +5,7 @@
 //   node measure.mjs '{..., "trial": NAME, "once": true}'    one look; prints its milliseconds
 //   node measure.mjs '{..., "live": NAME, "startMs": UNIX, "followMinutes": N}'
 // The first looks at a cluster's trial, the second at a training that records meanwhile. Prints rows of bench/README.md.
+import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
 const asked = JSON.parse(process.argv[2]);
@@ -50,12 +51,21 @@ async function idOf(trial) {
   return found.trialId;
 }
 
-/** All charts have their lines and nothing was drawn for a while; when, in milliseconds of the page's clock. */
-async function settled(tab, charts, since = 0) {
+/** The range that the page says it shows, in words. */
+const shownRange = (tab) => tab.evaluate(() => document.querySelector("[data-range]")?.textContent ?? "");
+
+/** All charts have their lines and nothing was drawn for a while; when, in milliseconds of the page's clock. `zoomed`: of another range than
+ *  `from`, after an answer to what was asked since `keyAt`: what is drawn for another reason, a cursor say, ends no wait. */
+async function settled(tab, charts, since = 0, zoomed = null) {
   const end = Date.now() + deadlineMs;
   for (;;) {
-    const now = await tab.evaluate(() => ({ ...window.drawn, now: performance.now(), charts: document.querySelectorAll(".chart:not([hidden]) canvas").length, loading: document.querySelectorAll('[data-absence="loading"]').length }));
-    if (now.charts >= charts && now.loading === 0 && now.last > since && now.now - now.last > quietMs) return now.last;
+    const now = await tab.evaluate(() => ({
+      ...window.drawn, now: performance.now(), charts: document.querySelectorAll(".chart:not([hidden]) canvas").length, loading: document.querySelectorAll('[data-absence="loading"]').length,
+      range: document.querySelector("[data-range]")?.textContent ?? "", keyAt: window.keyAt ?? 0,
+      answeredAt: Math.max(0, ...performance.getEntriesByType("resource").filter((one) => one.name.endsWith("/QueryBuckets") && one.startTime >= (window.keyAt ?? 0)).map((one) => one.responseEnd)),
+    }));
+    const isZoomed = zoomed === null || (now.range !== zoomed.from && now.answeredAt > 0 && now.last > now.answeredAt);
+    if (now.charts >= charts && now.loading === 0 && now.last > since && isZoomed && now.now - now.last > quietMs) return now.last;
     if (Date.now() > end) throw new Error(`not drawn: ${JSON.stringify(now)}\n${(await tab.innerText("body")).slice(0, 1500)}`);
     await pause(20);
   }
@@ -105,13 +115,15 @@ async function zooms(trial) {
   await tab.locator(".chart-canvas").first().focus();
   const waits = [];
   const press = async (key) => {
+    const from = await shownRange(tab);
     const before = await tab.evaluate(() => {
       // When the key comes, not when this process sends it.
       document.addEventListener("keydown", () => (window.keyAt = performance.now()), { once: true, capture: true });
+      performance.clearResourceTimings();
       return window.drawn.last;
     });
     await tab.keyboard.press(key);
-    const drawn = await settled(tab, chartsWanted, before);
+    const drawn = await settled(tab, chartsWanted, before, { from });
     return drawn - (await tab.evaluate(() => window.keyAt));
   };
   const keys = ["+", "PageUp", "+", "PageDown", "-", "+", "PageUp", "-", "PageDown", "-", "PageUp"];
@@ -221,25 +233,43 @@ async function following(trial) {
   await tab.context().close();
 }
 
-/** Of the page's script after a collection of garbage: the last quarter of the time beside the first. */
+/** Proportional share of the memory of the tab's renderer, canvases and what else it holds among it: the largest of the browser's. MB. */
+async function rendererPss(session) {
+  const { processInfo } = await session.send("SystemInfo.getProcessInfo");
+  const shares = processInfo.filter(({ type }) => type === "renderer").map(({ id }) => Number(readFileSync(`/proc/${id}/smaps_rollup`, "utf8").match(/^Pss:\s+(\d+) kB$/m)[1]) / 1e3);
+  return Math.max(...shares);
+}
+
+/** After collections of garbage: the last quarter of the time beside the first, of the page's script, of what it has in the document and
+ *  of its process. */
 async function memory(tab, minutes) {
   const session = await tab.context().newCDPSession(tab);
+  const ofBrowser = await browser.newBrowserCDPSession();
   await session.send("Performance.enable");
-  const sizes = [];
+  const seen = { heap: [], nodes: [], listeners: [], renderer: [] };
   const looks = 12;
   for (let i = 0; i < looks; ++i) {
     await pause((minutes * 60_000) / looks);
     await session.send("HeapProfiler.collectGarbage");
     const { metrics } = await session.send("Performance.getMetrics");
-    sizes.push(metrics.find((metric) => metric.name === "JSHeapUsedSize").value / 1e6);
+    const metric = (name) => metrics.find((one) => one.name === name).value;
+    seen.heap.push(metric("JSHeapUsedSize") / 1e6);
+    seen.nodes.push(metric("Nodes"));
+    seen.listeners.push(metric("JSEventListeners"));
+    seen.renderer.push(await rendererPss(ofBrowser));
   }
-  console.error(`web: heap ${sizes.map((size) => size.toFixed(1)).join(" ")} MB`);
-  const early = sizes.slice(0, 3);
-  const late = sizes.slice(-3);
-  console.log(JSON.stringify({
-    name: "web.memory", value: quantile(late, 0.5) / quantile(early, 0.5), unit: "ratio", against: `the page's heap at the begin of ${minutes} minutes of following`, bar: "<= 1.1", promised: true,
-    raw: { ours: quantile(late, 0.5), theirs: quantile(early, 0.5) }, n: 3, spread: [Math.min(...late) / Math.max(...early), Math.max(...late) / Math.min(...early)],
-  }));
+  for (const [name, values] of Object.entries(seen)) console.error(`web: ${name} ${values.map((value) => value.toFixed(1)).join(" ")}`);
+  const grown = (name, values, against, promised) => {
+    const [early, late] = [values.slice(0, 3), values.slice(-3)];
+    console.log(JSON.stringify({
+      name: `web.${name}`, value: quantile(late, 0.5) / quantile(early, 0.5), unit: "ratio", against: `${against} at the begin of ${minutes} minutes of following`, bar: "<= 1.1", promised,
+      raw: { ours: quantile(late, 0.5), theirs: quantile(early, 0.5) }, n: 3, spread: [Math.min(...late) / Math.max(...early), Math.max(...late) / Math.min(...early)],
+    }));
+  };
+  grown("memory", seen.heap, "the page's heap", true);
+  grown("memory.nodes", seen.nodes, "nodes of the document", false);
+  grown("memory.listeners", seen.listeners, "listeners of events", false);
+  grown("memory.renderer", seen.renderer, "memory of the renderer's process, its proportional share", false);
 }
 
 try {

@@ -166,6 +166,30 @@ test("a chart out of sight is drawn when it is scrolled to, and not before", asy
   await tab.setViewportSize({ width: 1280, height: 900 });
 });
 
+test("a page that is open while its trial ends says so, shows all of it and asks no more", async () => {
+  const ending = { trial: "ends", rank: 0, startUs: Date.now() * 1000 - 2_000_000, stepUs: 50_000, ticks: 40, firstBatch: 0 };
+  const loss = (value) => ({ group: "training", name: "loss", value });
+  const writer = RawWriters.newWriter();
+  const id = await raw.write({ ...ending, writer, open: true, series: [loss(() => 7)] });
+  await show(`#/trial/${id}/metrics?m=training%2Floss`);
+  await seen('[data-follow="live"]');
+  await seen('.charts [data-metric="training/loss"] .legend:has-text("7")');
+  assert.equal(await tab.locator('.head [data-tone="live"]').count(), 1);
+  assert.equal(await tab.locator('button:text-is("Pause")').count(), 1);
+  await raw.closeWriter({ trial: "ends", rank: 0, writer, finalSequence: 1n });
+  await seen('[data-follow="ended"]:text-is("trial has ended")');
+  await seen('.head .badge:has-text("completed")');
+  assert.equal(await tab.locator('button:text-is("Pause")').count(), 0, "nothing is left to be held");
+  assert.match(await text('.charts [data-metric="training/loss"] .legend'), /7/);
+  await until("what has ended is asked for no more", async () => {
+    asked = [];
+    // As when a person comes back to the tab: what asks again and again asks now.
+    await tab.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    await new Promise((done) => setTimeout(done, 1000));
+    return asked.length === 0;
+  });
+});
+
 test("nothing went wrong in the page, and nothing was asked of others", () => {
   assert.deepEqual(troubles, []);
   assert.deepEqual(foreign, []);

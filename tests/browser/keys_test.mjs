@@ -152,6 +152,27 @@ test("what states mean, and labels that are cut off, are told to who comes to th
   await tab.setViewportSize({ width: 1280, height: 900 });
 });
 
+test("what a writer's state means, and what buttons do, is told to who comes to them by keys", async () => {
+  await begin(`#/trial/${cluster.trialId}/completeness`, '.scroll[aria-label="Writers"]');
+  const told = () => tab.locator(".states .hint").isVisible();
+  assert.equal(await told(), false);
+  await tabTo(".states");
+  assert.ok(await told());
+  assert.match(await text(".states .hint"), /^running: It is open .*\ncompleted: It closed by itself\nfailed: .*\nlost: It is open and has not been heard of for a minute$/);
+  const inSight = await tab.locator(".states .hint").evaluate((one) => one.getBoundingClientRect().left >= 0 && one.getBoundingClientRect().right <= innerWidth);
+  assert.ok(inSight, "all of it");
+  const words = (key) => tab.locator(`[data-focus=${key}]`).evaluate((one) => getComputedStyle(one, "::after").content);
+  await begin(`#/trial/${cluster.trialId}/traces`, 'tr[data-trace="1"]');
+  assert.equal(await words("open"), "none");
+  await tabTo("[data-focus=open]");
+  assert.match(await words("open"), /^"Opens https:.* in a window of this browser and hands the trace to it; it is sent nowhere else"/);
+  await begin(`#/trial/${cluster.trialId}/metrics`, `${cpu} canvas`);
+  for (const [key, wanted] of [["nearer", "Zoom in"], ["link", "Copies a link that shows just this"]]) {
+    await tabTo(`[data-focus=${key}]`);
+    assert.ok((await words(key)).startsWith(`"${wanted}"`), await words(key));
+  }
+});
+
 test("a rank's timings are chosen by keys", async () => {
   await begin(`#/trial/${cluster.trialId}/timings`, 'table[data-rank="0"] tr.total');
   await tabTo('select[aria-label="Rank"]');

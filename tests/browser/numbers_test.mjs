@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
 import { deadlineMs, Stand, until } from "./stand.mjs";
-import { bin, closesAtEnd, count, foreign, openTab, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
+import { bin, closesAtEnd, count, foreign, openTab, page, pixelsOf, saved, seen, show, tab, text, troubles } from "./tab.mjs";
 import { decode, duration, encode, RawWriters } from "./raw_writer.mjs";
 
 const stand = new Stand(bin, page);
@@ -12,6 +12,10 @@ const ticks = 200;
 const clock = { rank: 0, stepUs: 1_000_000, ticks, firstBatch: 0, startUs: (Math.floor(Date.now() / 1000) - ticks - 10) * 1e6 };
 const timing = (name, value) => ({ group: "timing", name, unit: "seconds", kind: duration, value });
 const ids = [];
+/** Of which no two neighbours are alike. */
+const spread = (tick) => (tick * 37) % 101;
+const spreadTicks = 3000;
+const spreadStartUs = (Math.floor(Date.now() / 1000) - spreadTicks - 10) * 1e6;
 /** Means of what three trials are compared by, in percent. */
 const byBatch = [10, 30, 20];
 const byTime = [30, 20, 40];
@@ -32,6 +36,7 @@ before(async () => {
   // Of a project of its own, whose cap is tighter than this trial's.
   ids.push(await raw.write({ trial: "wide", project: "tight", ...clock, series: [timing("step", () => 1), timing("train_batch", () => 0.5)] }));
   ids.push(await raw.write({ trial: "long", ...clock, ticks: 5001, stepUs: 20_000, series: [timing("step", () => 0.02), { group: "training", name: "loss", value: () => 1 }] }));
+  ids.push(await raw.write({ trial: "spread", startUs: spreadStartUs, stepUs: 1_000_000, ticks: spreadTicks, series: [{ group: "cpu", name: "cpu_util_simple", unit: "percent", value: spread }] }));
   raw.close();
   await tab.goto(stand.url);
 }, { timeout: 4 * deadlineMs });
@@ -99,23 +104,85 @@ test("a picture has the lines that the chart has", async () => {
   await show(`#/trial/${ids[1]}/metrics`);
   await seen('.charts [data-metric="cpu/cpu_util_simple"] canvas, .charts canvas');
   const png = await saved('button:has-text("PNG")');
-  const inPicture = await tab.evaluate(async (bytes) => {
-    const bitmap = await createImageBitmap(new Blob([new Uint8Array(bytes)], { type: "image/png" }));
-    const canvas = new OffscreenCanvas(bitmap.width, bitmap.height);
-    const drawing = canvas.getContext("2d");
-    drawing.drawImage(bitmap, 0, 0);
-    const { data } = drawing.getImageData(0, 0, bitmap.width, bitmap.height);
-    const mark = getComputedStyle(document.querySelector(".charts .legend .swatch")).borderTopColor;
-    const [red, green, blue] = mark.match(/\d+/g).map(Number);
-    // Its edges are mixed with what lies below.
-    let ofLine = 0;
-    for (let at = 0; at < data.length; at += 4) {
-      if (Math.hypot(data[at] - red, data[at + 1] - green, data[at + 2] - blue) < 60) ++ofLine;
-    }
-    return { mark, ofLine, width: bitmap.width };
-  }, [...png.bytes]);
+  const mark = await tab.locator(".charts .legend .swatch").first().evaluate((one) => getComputedStyle(one).borderTopColor);
+  const { counts, width } = await pixelsOf(png.bytes, [mark]);
   // A line across the chart, and more than its mark in the legend.
-  assert.ok(inPicture.ofLine > inPicture.width / 2, JSON.stringify(inPicture));
+  assert.ok(counts[0] > width / 2, JSON.stringify({ mark, counts, width }));
+});
+
+test("a picture of timings has each layer as large as its share", async () => {
+  await show(`#/trial/${ids[0]}/timings`);
+  const legend = 'section[aria-label="Timings"] > section.panel:nth-of-type(1) .legend';
+  await seen(`${legend} li >> nth=2`);
+  const png = await saved('button:has-text("PNG")');
+  const names = ["train_batch", "dataloader_next", "unaccounted"];
+  const colors = await Promise.all(names.map((name) => tab.locator(`${legend} li:has(bdi:text-is("${name}")) .swatch`).evaluate((one) => getComputedStyle(one).backgroundColor)));
+  const { counts, width } = await pixelsOf(png.bytes, colors, 12);
+  const told = JSON.stringify({ names, colors, counts, width });
+  assert.ok(counts[0] > width * 60, told);
+  // Of all batches a half is training, a tenth fetching; where layers meet there is a line between them.
+  for (const [at, share] of [[1, 0.1005 / 0.5], [2, 0.3995 / 0.5]]) assert.ok(Math.abs(counts[at] / counts[0] - share) < 0.05, told);
+});
+
+test("a picture of a heat map has its cells", async () => {
+  await show(`#/trial/${ids[0]}/heat?axis=batch&m=timing%2Fdataloader_next`);
+  const cells = ".heat canvas[tabindex]";
+  await seen(cells);
+  const onPage = () => tab.locator(cells).evaluate((canvas) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const counts = new Map();
+    for (let at = 0; at < data.length; at += 4) {
+      const color = `rgb(${data[at]}, ${data[at + 1]}, ${data[at + 2]})`;
+      counts.set(color, (counts.get(color) ?? 0) + 1);
+    }
+    // In the picture a pixel of the canvas may be several high.
+    return { colors: [...counts], lines: canvas.height, high: canvas.clientHeight };
+  });
+  // Each batch took longer than the one before it.
+  const { colors, lines, high } = await until("cells of many colours", async () => {
+    const found = await onPage();
+    return found.colors.length > 50 && found;
+  });
+  const png = await saved('button:has-text("PNG")');
+  const { counts } = await pixelsOf(png.bytes, colors.map(([color]) => color), 0);
+  colors.forEach(([color, count], at) => {
+    const wanted = (count / lines) * high;
+    assert.ok(counts[at] >= wanted * 0.9, `${color}: ${counts[at]} of ${wanted}`);
+  });
+});
+
+test("a picture of a comparison has a line for each trial", async () => {
+  await show(`#/compare?t=${ids[1]}&t=${ids[2]}&t=${ids[3]}&m=${encodeURIComponent("cpu/cpu_util_simple")}`);
+  const swatches = '.charts [data-metric="cpu/cpu_util_simple"] .legend .swatch';
+  await seen(`${swatches} >> nth=2`);
+  const png = await saved('button:text-is("PNG")');
+  const colors = await tab.locator(swatches).evaluateAll((all) => all.map((one) => getComputedStyle(one).borderTopColor));
+  assert.equal(new Set(colors).size, 3);
+  const { counts, width } = await pixelsOf(png.bytes, colors, 30);
+  for (const found of counts) assert.ok(found > width / 2, JSON.stringify({ colors, counts, width }));
+});
+
+test("the CSV of system metrics says what each bucket holds: the least, the most, the mean, the last and how many", async () => {
+  await show(`#/trial/${ids[6]}/metrics`);
+  await seen('.charts [data-metric="cpu/cpu_util_simple"] canvas');
+  const [head, ...lines] = (await saved('button:text-is("CSV")')).bytes.toString().trim().split("\r\n").map((line) => line.split(","));
+  const of = (cells, name) => cells[head.indexOf(name)];
+  const microseconds = (cells) => Date.parse(`${of(cells, "bucket_start").slice(0, 19)}Z`) * 1000 + Number(of(cells, "bucket_start").slice(20, 26));
+  assert.ok(lines.length > 100, String(lines.length));
+  const wide = microseconds(lines[1]) - microseconds(lines[0]);
+  assert.ok(wide > 1_500_000, "several samples in a bucket");
+  let seenTicks = 0;
+  for (const cells of lines) {
+    const start = microseconds(cells);
+    const held = Array.from({ length: spreadTicks }, (_, tick) => tick).filter((tick) => {
+      const at = spreadStartUs + tick * 1_000_000;
+      return at >= start && at < start + wide;
+    }).map(spread);
+    const wanted = { min: Math.min(...held), max: Math.max(...held), mean: held.reduce((sum, one) => sum + one, 0) / held.length, last: held.at(-1), samples: held.length };
+    for (const [name, value] of Object.entries(wanted)) assert.ok(Math.abs(Number(of(cells, name)) - value) < 1e-9, `${name} of ${cells.join()}: wanted ${value}`);
+    seenTicks += held.length;
+  }
+  assert.equal(seenTicks, spreadTicks);
 });
 
 test("three trials are compared by batch, and by time since each one's start", async () => {

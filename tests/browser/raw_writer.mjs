@@ -85,8 +85,7 @@ export class RawWriters {
   /** `rank` undefined = a machine's sampler; `open`: it is not closed, so that its trial runs for a minute yet;
    *  `died`: its process did, before it closed. */
   async write(asked) {
-    const writer = randomBytes(16);
-    const { trial, project = "", agent = "node-1", rank, labels = {}, series = [], losses = [], open = false, died = false } = asked;
+    const { writer = randomBytes(16), trial, project = "", agent = "node-1", rank, labels = {}, series = [], losses = [], open = false, died = false } = asked;
     const messages = [{ message: { case: "open", value: {
       writer, externalId: trial, project, agentId: agent, machine: createHash("md5").update(agent).digest("hex"), attemptKey: "one", isSampler: rank === undefined, rank: rank ?? 0, labels,
       recorderVersion: "raw/1", sentTimeUs: BigInt(Date.now()) * 1000n,
@@ -102,6 +101,25 @@ export class RawWriters {
     const refused = kinds.find((one) => one.case === "refused" || (one.case === "ack" && one.value.rejections.length > 0));
     if (refused) throw new Error(`${trial}: ${JSON.stringify(refused.value, (_, value) => (typeof value === "bigint" ? String(value) : value))}`);
     return kinds.find((one) => one.case === "opened").value.trialId;
+  }
+
+  /** For one that writes, stays open and is closed later. */
+  static newWriter() {
+    return randomBytes(16);
+  }
+
+  /** One that was left open: as its agent comes again and closes it. */
+  async closeWriter({ trial, agent = "node-1", rank, writer, finalSequence }) {
+    const messages = [
+      { message: { case: "open", value: {
+        writer, externalId: trial, agentId: agent, machine: createHash("md5").update(agent).digest("hex"), attemptKey: "one", isSampler: rank === undefined, rank: rank ?? 0,
+        recorderVersion: "raw/1", sentTimeUs: BigInt(Date.now()) * 1000n,
+      } } },
+      { message: { case: "close", value: { writer, finalSequence } } },
+    ];
+    const answer = decode("WriteChunksResponse", await this.call("WriteChunks", encode("WriteChunksRequest", { messages })));
+    const refused = answer.messages.map(({ message }) => message).find((one) => one.case === "refused");
+    if (refused) throw new Error(`${trial}: ${refused.value.reason} ${refused.value.message ?? ""}`);
   }
 
   /** Opens a writer on a stream that stays, as an agent's does. */

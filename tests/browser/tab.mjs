@@ -75,6 +75,24 @@ export async function saved(click) {
   return { name: file.suggestedFilename(), bytes: readFileSync(await file.path()) };
 }
 
+/** Of a picture: how many of its pixels have each of these colours (`rgb(…)`), or nearly, for edges are mixed with what lies below. */
+export function pixelsOf(png, colors, nearness = 60) {
+  return tab.evaluate(async ([bytes, wanted, near]) => {
+    const bitmap = await createImageBitmap(new Blob([new Uint8Array(bytes)], { type: "image/png" }));
+    const drawing = new OffscreenCanvas(bitmap.width, bitmap.height).getContext("2d");
+    drawing.drawImage(bitmap, 0, 0);
+    const { data } = drawing.getImageData(0, 0, bitmap.width, bitmap.height);
+    const marks = wanted.map((color) => color.match(/\d+/g).map(Number));
+    const counts = marks.map(() => 0);
+    for (let at = 0; at < data.length; at += 4) {
+      marks.forEach(([red, green, blue], which) => {
+        if (Math.hypot(data[at] - red, data[at + 1] - green, data[at + 2] - blue) <= near) ++counts[which];
+      });
+    }
+    return { counts, width: bitmap.width, height: bitmap.height };
+  }, [[...png], colors, nearness]);
+}
+
 /** What axe finds that keeps people out; the source is evaluated, for the page's own policy lets no script in. */
 export async function graveFindings() {
   if (!(await tab.evaluate(() => "axe" in window))) await tab.evaluate(axe);

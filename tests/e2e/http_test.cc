@@ -1,8 +1,12 @@
 // The HTTP port of a real master: the lines of docs/http.md as they stand there, and the page.
 #include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/grpcpp.h>
 
+#include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,9 +18,10 @@
 #include "stepwell/v1/admin.pb.h"
 #include "stepwell/v1/query.pb.h"
 #include "stepwell/v1/token.pb.h"
-#include "stepwell/v1/trace.pb.h"
+#include "stepwell/v1/trace.grpc.pb.h"
 #include "tests/e2e/bash.h"
 #include "tests/e2e/spine.h"
+#include "tests/e2e/trace_messages.h"
 #include "tests/support/places/places.h"
 
 namespace stepwell::testing {
@@ -40,6 +45,31 @@ std::vector<std::string> CommandsOfThePage() {
   return commands;
 }
 
+// "QueryService/ListTrials" of each RPC of the contract that changes nothing: of all but those that are named here.
+std::set<std::string> ReadingRpcs() {
+  const std::set<std::string> changing = {
+      "StreamChunks", "WriteChunks",  "Flush",        "SetProfiling",    "SetCaps",
+      "SweepCaps",    "ArchiveTrial", "DeleteTrial",  "CreateToken",     "RevokeToken",
+      "UploadTrace",  "DeleteTrace",  "CaptureTrace", "FetchIngestToken"};
+  std::set<std::string> reading;
+  for (const auto& entry : std::filesystem::directory_iterator(SourcePlace("proto/stepwell/v1"))) {
+    const std::string name = absl::StrCat("stepwell/v1/", entry.path().filename().string());
+    const auto* file = google::protobuf::DescriptorPool::generated_pool()->FindFileByName(name);
+    EXPECT_NE(file, nullptr) << name << " is not linked in";
+    for (int at = 0; file != nullptr && at < file->service_count(); ++at) {
+      const auto& service = *file->service(at);
+      for (int i = 0; i < service.method_count(); ++i) {
+        const std::string method = service.method(i)->name();
+        if (changing.count(method) == 0) reading.insert(absl::StrCat(service.name(), "/", method));
+      }
+    }
+  }
+  return reading;
+}
+
+constexpr char kTrace[] =
+    R"({"traceEvents":[{"ph":"X","pid":1,"tid":1,"name":"ProfilerStep#7","cat":"user_annotation","ts":1000,"dur":500}]})";
+
 class HttpTest : public SpineTest {
  protected:
   Answered RunBash(const std::string& script) { return testing::RunBash(scratch_.path(), script); }
@@ -55,6 +85,20 @@ class HttpTest : public SpineTest {
     ASSERT_TRUE(stream.WaitAck(writer, 1).has_value()) << master_->LogTail();
     ASSERT_TRUE(stream.Send(CloseMessage(writer, 1)));
     EXPECT_TRUE(stream.Finish().ok());
+  }
+
+  // Into `trial`, which is there.
+  void UploadTrace(const std::string& trial) {
+    const auto stub = v1::TraceService::NewStub(
+        grpc::CreateChannel(master_->grpc_address(), grpc::InsecureChannelCredentials()));
+    v1::TrialRef ref;
+    ref.set_external_id(trial);
+    TraceUploadCall call;
+    call.writer = stub->UploadTrace(&call.context, &call.response);
+    call.writer->Write(TraceHeader(ref, "ep0-ba7-rank0.json", kTrace));
+    call.writer->Write(TracePart(0, kTrace));
+    const grpc::Status status = call.End();
+    ASSERT_TRUE(status.ok() && call.response.complete()) << status.error_message();
   }
 };
 
@@ -86,6 +130,7 @@ TEST_F(HttpTest, TheLinesOfThePageAnswerAsTheyStandThere) {
   StartMaster();
   Record("documented");
   Record("another");
+  UploadTrace("documented");
   std::string prelude = "set -o pipefail\nTRIAL=documented\nOTHER=another\n";
   std::map<std::string, std::string> answers;  // RPC → what its line printed
   for (const std::string& command : CommandsOfThePage()) {
@@ -98,28 +143,46 @@ TEST_F(HttpTest, TheLinesOfThePageAnswerAsTheyStandThere) {
     }
     SCOPED_TRACE(command);
     const Answered answered = RunBash(prelude + here + "\n");
-    EXPECT_EQ(answered.exit_code, 0) << answered.output;
+    // Of a master that asks for no token.
+    const bool is_refused = words[1] == "TokenService/ListTokens";
+    EXPECT_EQ(answered.exit_code, is_refused ? 22 : 0) << answered.output;
+    EXPECT_EQ(absl::StrContains(answered.output, "failed_precondition"), is_refused);
     answers[words[1]] = answered.output;
   }
-  const auto& service =
-      *v1::ListTrialsRequest::descriptor()->file()->FindServiceByName("QueryService");
-  for (int i = 0; i < service.method_count(); ++i) {
-    EXPECT_EQ(answers.count(service.method(i)->name()), 1U) << service.method(i)->name();
-  }
+  std::set<std::string> documented;
+  for (const auto& [rpc, answer] : answers) documented.insert(rpc);
+  EXPECT_EQ(documented, ReadingRpcs());
   const auto json = [&](const char* rpc) {
     return nlohmann::json::parse(answers[rpc], nullptr, false);
   };
-  EXPECT_EQ(json("ListTrials")["trials"][1]["externalId"], "documented") << answers["ListTrials"];
-  EXPECT_EQ(json("GetTrial")["trial"]["externalId"], "documented") << answers["GetTrial"];
-  EXPECT_EQ(json("ListSeries")["series"][0]["key"]["name"], "step") << answers["ListSeries"];
-  EXPECT_EQ(json("LatestValues")["values"][0]["value"], 0.5) << answers["LatestValues"];
-  EXPECT_EQ(json("QueryBuckets")["series"][0]["seriesNos"][0], 2) << answers["QueryBuckets"];
-  EXPECT_EQ(json("SummarizeTimings")["attempt"], 1) << answers["SummarizeTimings"];
-  EXPECT_EQ(json("CompareTrials")["series"].size(), 1U) << answers["CompareTrials"];
-  for (const char* rpc : {"ReadSamples", "FollowSamples"}) {
+  EXPECT_EQ(json("QueryService/ListTrials")["trials"][1]["externalId"], "documented")
+      << answers["QueryService/ListTrials"];
+  EXPECT_EQ(json("QueryService/GetTrial")["trial"]["externalId"], "documented")
+      << answers["QueryService/GetTrial"];
+  EXPECT_EQ(json("QueryService/ListSeries")["series"][0]["key"]["name"], "step")
+      << answers["QueryService/ListSeries"];
+  EXPECT_EQ(json("QueryService/LatestValues")["values"][0]["value"], 0.5)
+      << answers["QueryService/LatestValues"];
+  EXPECT_EQ(json("QueryService/QueryBuckets")["series"][0]["seriesNos"][0], 2)
+      << answers["QueryService/QueryBuckets"];
+  EXPECT_EQ(json("QueryService/SummarizeTimings")["attempt"], 1)
+      << answers["QueryService/SummarizeTimings"];
+  EXPECT_EQ(json("QueryService/CompareTrials")["series"].size(), 1U)
+      << answers["QueryService/CompareTrials"];
+  for (const char* rpc : {"QueryService/ReadSamples", "QueryService/FollowSamples"}) {
     EXPECT_THAT(answers[rpc], HasSubstr("\"values\":[0.25,0.5]"));
     EXPECT_THAT(answers[rpc], ::testing::EndsWith("{}")) << "a stream that ended well";
   }
+  EXPECT_EQ(json("TraceService/ListTraces")["traces"][0]["header"]["byteCount"],
+            std::to_string(sizeof(kTrace) - 1));
+  EXPECT_EQ(json("TraceService/SummarizeTrace")["steps"][0]["name"], "ProfilerStep#7");
+  EXPECT_EQ(answers["TraceService/GetTrace"], kTrace);
+  EXPECT_EQ(json("TraceService/MergeTraces")["traceEvents"].back()["name"], "ProfilerStep#7")
+      << answers["TraceService/MergeTraces"];
+  EXPECT_TRUE(json("ClockService/ReadClock").contains("serverTimeNs"));
+  EXPECT_EQ(json("AdminService/GetStatus")["role"], "owner");
+  EXPECT_FALSE(json("AdminService/GetCaps")["effective"].empty());
+  EXPECT_TRUE(json("AdminService/PreviewCaps").is_object());
 }
 
 TEST_F(HttpTest, ThePageComesOutOfTheExecutableByItsNamesAlone) {

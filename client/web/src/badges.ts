@@ -3,15 +3,21 @@ import { TrialState, type Completeness } from "#gen/model_pb";
 import { h, hinted } from "./dom";
 import { completenessWords, stateHint, stateWord } from "./words";
 
-/** With a `key` its meaning is told to who comes by keys, too; without, it stands in a table, where each would be one stop more. */
-export function stateBadge(state: TrialState, key = ""): HTMLElement {
+/** With a `key` its meaning (`hint`) is told to who comes by keys, too; without, it stands in a table, where each would be one stop
+ *  more: there one mark tells what all of them mean. */
+export function stateBadge(state: TrialState, key = "", hint = stateHint(state)): HTMLElement {
   const tone = state === TrialState.RUNNING ? "live" : state === TrialState.COMPLETED ? "good"
     : state === TrialState.FAILED ? "bad" : "warn";
   const sign = state === TrialState.RUNNING ? h("span", { class: "dot" })
     : state === TrialState.COMPLETED ? "✓" : state === TrialState.FAILED ? "✕" : "?";
   const parts = [h("span", { "aria-hidden": "true", class: state === TrialState.RUNNING ? "" : "sign" }, sign), stateWord(state)];
   const looks = { class: "badge", "data-tone": tone };
-  return key === "" ? h("span", { ...looks, title: stateHint(state) }, parts) : hinted(key, looks, stateHint(state), ...parts);
+  return key === "" ? h("span", { ...looks, title: hint }, parts) : hinted(key, looks, hint, ...parts);
+}
+
+/** What all states in a table mean. */
+export function statesMark(hints: string): HTMLElement {
+  return hinted("states", { class: "badge muted states" }, hints, h("span", { "aria-hidden": "true" }, "?"), h("span", { class: "visually-hidden" }, "What the states mean"));
 }
 
 export function completenessBadge(held: Completeness, href: string): HTMLElement {

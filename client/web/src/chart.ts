@@ -6,6 +6,7 @@ import { extentOf } from "./core/align";
 import { byteSteps, endSpace, sideWidth, tickSpace, timeTick, yRange } from "./core/chart_axes";
 import { lineStyle, paintBand } from "./chart_paint";
 import { bandAt, type GapBand } from "./core/gap_bands";
+import type { Sight } from "./core/line_budget";
 import { lineLook, type LineLook } from "./core/palette";
 import { inSight, type AxisKind, type Range } from "./core/range";
 import { clockText } from "./core/time_text";
@@ -52,6 +53,12 @@ const bandNamesMax = 12;
 const nearPixels = 200;
 /** So far from a gap the pointer still means it. */
 const pointedPixels = 5;
+
+/** Also if the window is made larger. */
+export function sightOf(chartHeight: number): Sight {
+  return { height: Math.max(screen.height, innerHeight), chartHeight };
+}
+
 export class Chart {
   readonly element: HTMLElement;
   private readonly canvas = h("div", { class: "chart-canvas", tabindex: 0, role: "application" });

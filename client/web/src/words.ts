@@ -33,6 +33,21 @@ export function stateHints(): string {
   return states.map((state) => `${stateWord(state)}: ${stateHint(state)}`).join("\n");
 }
 
+export function writerHint(state: TrialState): string {
+  switch (state) {
+    case TrialState.RUNNING: return "It is open and was heard of within a minute";
+    case TrialState.COMPLETED: return "It closed by itself";
+    case TrialState.FAILED: return "It was closed because its process died";
+    case TrialState.LOST: return "It is open and has not been heard of for a minute";
+    case TrialState.UNSPECIFIED: return "";
+  }
+}
+
+/** As stateHints, of a writer. */
+export function writerHints(): string {
+  return states.map((state) => `${stateWord(state)}: ${writerHint(state)}`).join("\n");
+}
+
 export function stateOf(word: string): TrialState {
   return states.find((state) => stateWord(state) === word) ?? TrialState.UNSPECIFIED;
 }

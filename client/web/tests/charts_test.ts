@@ -4,9 +4,11 @@ import { aligned, extentOf, usualDistance } from "../src/core/align";
 import { endSpace, sideWidth, tickSpace, timeTick, yRange } from "../src/core/chart_axes";
 import { drawInSlices, type Drawing, type Pace } from "../src/core/drawing";
 import { bandAt, gapBands, gapCauses, gapsWithoutPlace, sideBands, type KnownGap } from "../src/core/gap_bands";
+import { bucketsOfLine, cardHeight, lineLimit, valuesMax, type Sight } from "../src/core/line_budget";
+import { livePlan, type Kept } from "../src/core/live_grid";
 import { contrast, heatColor, lineLook } from "../src/core/palette";
 import { paceMs, tookMs, untilNextMs } from "../src/core/pulse_pace";
-import { bucketCount, bucketsOfLine, fit, inSight, liveRange, panned, zoomed } from "../src/core/range";
+import { bucketCount, fit, inSight, liveRange, panned, zoomed } from "../src/core/range";
 import { edges, enclosing, other, ownSeconds, stacked, unaccounted } from "../src/core/stacking";
 
 const bounds = { start: 1000, end: 11_000 };
@@ -37,11 +39,65 @@ test("zoom and pan never leave their bounds, whatever is asked", () => {
   }
 });
 
+/** Of `charts` charts with so many lines each. */
+const many = (charts: number, lines: number): number[] => new Array<number>(charts).fill(lines);
+
+const desk: Sight = { height: 1440, chartHeight: 190 };
+
 test("a page of many lines draws no more values than a person sees", () => {
-  assert.equal(bucketsOfLine(800, 9, 9, null), 800);
-  assert.equal(bucketsOfLine(800, 1065, 110, null), 181);
-  assert.equal(bucketsOfLine(800, 5000, 5000, null), 60);
-  assert.equal(bucketsOfLine(800, 9, 1000, { start: 10, end: 20 }), 10);
+  assert.equal(bucketsOfLine(800, 9, many(9, 1), desk, null), 800);
+  assert.equal(bucketsOfLine(800, 1065, many(110, 1), desk, null), 181);
+  assert.equal(bucketsOfLine(800, 1000, many(100, 10), desk, null), 60, "what is out of sight costs what is in sight no shape");
+  assert.equal(bucketsOfLine(800, 480, many(15, 32), desk, null), 41);
+  assert.equal(bucketsOfLine(800, 9, many(1000, 1), desk, { start: 10, end: 20 }), 10);
+});
+
+test("charts whose lines would be too many beside each other have one each", () => {
+  const wall: Sight = { height: 2160, chartHeight: 190 };
+  assert.equal(lineLimit(many(15, 32), 32, wall), 32);
+  assert.equal(lineLimit(many(100, 32), 32, desk), 32, "not all of them are seen");
+  assert.equal(lineLimit(many(27, 32), 32, wall), 31);
+  assert.equal(lineLimit([...many(20, 20), ...many(20, 32)], 32, wall), 31, "those of twenty keep theirs");
+  assert.equal(lineLimit(many(9, 5), 1, desk), 1);
+});
+
+test("whatever is chosen, wherever somebody scrolls to, the values in sight are as few", () => {
+  const seed = Number(process.env["STEPWELL_TEST_SEED"] ?? Date.now() % 1_000_000);
+  console.log(`seed ${seed}`);
+  let state = seed + 1;
+  const random = (): number => ((state = (state * 1_103_515_245 + 12_345) % 2_147_483_648) / 2_147_483_648);
+  for (let round = 0; round < 2000; ++round) {
+    const most = 1 + Math.floor(random() * 60);
+    const series = Array.from({ length: 1 + Math.floor(random() * 300) }, () => 1 + Math.floor(random() * most));
+    const sight: Sight = { height: Math.floor(400 + random() * 4000), chartHeight: 190 };
+    const limit = lineLimit(series, random() < 0.5 ? 16 : 32, sight);
+    const lines = series.map((count) => (count > limit ? 1 : count));
+    const buckets = bucketsOfLine(1200, series.reduce((sum, count) => sum + count, 0), lines, sight, null);
+    assert.ok(buckets >= 40, String(buckets));
+    // In rows as they are chosen, each as high as its highest card, seen from each of them on by a pixel.
+    const rows = Array.from({ length: Math.ceil(lines.length / 3) }, (_, row) => lines.slice(3 * row, 3 * row + 3));
+    rows.forEach((_, first) => {
+      let [seen, left] = [0, sight.height - 1];
+      for (let row = first; row < rows.length && left > 0; ++row) {
+        seen += (rows[row] ?? []).reduce((sum, count) => sum + count, 0);
+        left -= row === first ? 1 : cardHeight(Math.max(...(rows[row] ?? [])), sight);
+      }
+      assert.ok(buckets * seen <= valuesMax, JSON.stringify({ buckets, seen, limit, sight }));
+    });
+  }
+});
+
+test("a window that grows while it is followed stays within them, too", () => {
+  const lines = many(15, 32);
+  let kept: Kept | null = null;
+  for (let end = 10_000_000; end < 500_000_000; end = Math.ceil(end * 1.01)) {
+    const window = { start: 0, end };
+    const plan = livePlan(window, bucketsOfLine(1200, 480, lines, desk, window, true), kept, kept !== null);
+    assert.ok(plan);
+    kept = { grid: plan.grid, end };
+    const inWindow = Math.ceil((end - plan.grid.start) / plan.grid.width);
+    assert.ok(inWindow * 480 <= valuesMax, `${inWindow} buckets of ${end} us`);
+  }
 });
 
 test("a live chart asks as often as its questions are cheap, and leaves no news out", () => {

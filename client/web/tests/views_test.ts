@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { changeOf, largestChange } from "../src/core/compared";
 import { looksMax } from "../src/core/palette";
 import { formatNumbers, parseNumbers } from "../src/core/number_ranges";
-import { chosenCharts, foldsTogether, labelValues, lineNames, metricCharts, wanted, type KnownSeries } from "../src/core/series_choice";
+import { chosenCharts, foldsTogether, labelValues, lineNames, linesOfChart, metricCharts, wanted, type KnownSeries } from "../src/core/series_choice";
 import { adminView, compareView, formatView, parseView, trialsView, trialView, type View } from "../src/core/view_state";
 
 test("a link restores the view", () => {
@@ -92,13 +92,13 @@ test("lines are named by what tells them apart", () => {
 
 test("more lines than an eye can tell apart become one", () => {
   const chart = { id: "a/b", metricGroup: "a", name: "b", unit: "1", series: [...Array(20).keys()].map((i) => series(i + 1, "a", "b", { rank: String(i) })) };
-  assert.ok(foldsTogether(chart, ""));
-  assert.ok(!foldsTogether(chart, "each"));
-  assert.ok(!foldsTogether({ ...chart, series: chart.series.slice(0, 1) }, "one"));
+  assert.ok(foldsTogether(chart, linesOfChart("")));
+  assert.ok(!foldsTogether(chart, linesOfChart("each")));
+  assert.ok(!foldsTogether({ ...chart, series: chart.series.slice(0, 1) }, linesOfChart("one")));
   // Also where a line each is asked for: more than there are looks.
   const crowd = (count: number) => ({ ...chart, series: [...Array(count).keys()].map((i) => series(i + 1, "a", "b", { rank: String(i) })) });
-  assert.ok(!foldsTogether(crowd(looksMax), "each"));
-  assert.ok(foldsTogether(crowd(looksMax + 1), "each"));
+  assert.ok(!foldsTogether(crowd(looksMax), linesOfChart("each")));
+  assert.ok(foldsTogether(crowd(looksMax + 1), linesOfChart("each")));
 });
 
 test("a change says how much, and which way only where it is known", () => {

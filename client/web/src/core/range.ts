@@ -44,17 +44,6 @@ export function bucketCount(widthPixels: number, seriesCount: number, range: Ran
   return Math.max(1, Math.min(bucketsMax, shared, units, Math.max(50, Math.ceil(widthPixels))));
 }
 
-/** Of all lines of a page together: more than this nobody sees, and each frame would take longer for it. */
-const valuesMax = 20_000;
-/** Below this a line of many says too little of its shape. */
-const bucketsMin = 60;
-
-/** Buckets of each line where so many lines are shown at once. */
-export function bucketsOfLine(widthPixels: number, seriesCount: number, lineCount: number, range: Range | null): number {
-  const shared = Math.max(bucketsMin, Math.floor(valuesMax / Math.max(1, lineCount)));
-  return Math.min(shared, bucketCount(widthPixels, seriesCount, range));
-}
-
 /** The stretch that is shown while following: `span` until the newest sample. */
 export function liveRange(newest: number, span: number, bounds: Range): Range {
   const end = newest + 1;

@@ -101,7 +101,12 @@ export function lineNames(series: readonly { labels: Readonly<Record<string, str
 /** As many lines as an eye can tell apart in one chart; above, one line with its smallest and largest. */
 export const linesMax = 16;
 
-export function foldsTogether(chart: MetricChart, lines: "" | "each" | "one"): boolean {
-  if (lines === "one") return chart.series.length > 1;
-  return chart.series.length > (lines === "each" ? looksMax : linesMax);
+/** As many lines as one chart may have, as somebody chose. */
+export function linesOfChart(lines: "" | "each" | "one"): number {
+  return lines === "one" ? 1 : lines === "each" ? looksMax : linesMax;
+}
+
+/** `limit`: of lines of one chart; less than somebody chose where many charts are in sight (core/line_budget.ts). */
+export function foldsTogether(chart: MetricChart, limit: number): boolean {
+  return chart.series.length > limit;
 }

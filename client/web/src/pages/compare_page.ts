@@ -6,7 +6,7 @@ import { TrialState, type Trial } from "#gen/model_pb";
 import { ask, query } from "../api";
 import { completenessBadge, stateBadge } from "../badges";
 import { holes } from "../buckets";
-import { Chart } from "../chart";
+import { Chart, sightOf } from "../chart";
 import { refill } from "../choice";
 import { compareCsvHead, compareCsvRows } from "../compare_rows";
 import { CompareTable } from "../compare_table";
@@ -16,8 +16,9 @@ import { comparedId, comparedSelector, keptLabels, openedCharts, withChart } fro
 import { csvText } from "../core/csv";
 import { drawInSlices } from "../core/drawing";
 import { sideBands, type GapBand } from "../core/gap_bands";
+import { bucketsOfLine } from "../core/line_budget";
 import { printable, shortened } from "../core/printable";
-import { bucketCount, fit, panned, zoomed, type Range } from "../core/range";
+import { fit, panned, zoomed, type Range } from "../core/range";
 import { countText, secondsText } from "../core/units";
 import { formatView, trialView, type CompareView, type View } from "../core/view_state";
 import { bdi, download, fill, h } from "../dom";
@@ -234,8 +235,9 @@ export class ComparePage implements Page {
     const selectors = openedCharts(view.metrics).map(comparedSelector).filter((one) => one !== null);
     if (selectors.length === 0) return null;
     const width = Math.max(...[...this.cards.values()].map((card) => card.chart.width()), 600);
-    // Of both clocks, where there are both.
-    const maxBuckets = bucketCount(width, selectors.length * 2 * view.trials.length, this.range());
+    const lineCounts = selectors.map(() => view.trials.length);
+    // Series are those of both clocks, where there are both.
+    const maxBuckets = bucketsOfLine(width, selectors.length * 2 * view.trials.length, lineCounts, sightOf(chartHeight), this.range());
     return ask((options) => query.compareTrials({ ...this.question(view), selectors, maxBuckets }, options), signal);
   }
 

@@ -1,7 +1,7 @@
 // What of what was sent is here: the sentence of the report, each gap with its cause, each writer.
 import { TrialState } from "#gen/model_pb";
 import type { Writer } from "#gen/query_pb";
-import { stateBadge } from "../badges";
+import { stateBadge, statesMark } from "../badges";
 import { printable } from "../core/printable";
 import { agoText, timeText } from "../core/time_text";
 import { countText } from "../core/units";
@@ -10,7 +10,7 @@ import { bdi, h, scroller, type Part } from "../dom";
 import { patch } from "../patch";
 import { stateBox } from "../state_box";
 import type { TrialInfo, TrialTab } from "../trial_info";
-import { causeWords, completenessWords } from "../words";
+import { causeWords, completenessWords, writerHint, writerHints } from "../words";
 
 const rowsMax = 500;
 
@@ -55,7 +55,7 @@ export class CompletenessTab implements TrialTab {
           gap.writerNo === 0 ? "all" : String(gap.writerNo), utc(gap.firstTimeUs), utc(gap.lastTimeUs), bdi(printable(gap.reason)),
         ]), { numbers: [1, 3], times: [4, 5], lead: 0 }),
         held.gaps.length > rowsMax && h("p", { class: "muted" }, `The first ${rowsMax} are listed; 'stepwell report' counts all of them.`)),
-      h("section", { class: "panel" }, h("h2", {}, `Writers (${countText(info.writers.length)})`),
+      h("section", { class: "panel" }, h("div", { class: "tools" }, h("h2", {}, `Writers (${countText(info.writers.length)})`), info.writers.length > 0 && statesMark(writerHints())),
         info.writers.length === 0 ? h("p", { class: "muted" }, "None has opened yet.")
           : table("Writers", ["No.", "What", "State", "Attempt", "Agent", "Chunks committed", "Last heard of"], info.writers.map((writer) => this.row(writer, now)), { numbers: [0, 3, 5], times: [], lead: 1 }),
         info.writers.length > rowsMax && h("p", { class: "muted" }, `The first ${rowsMax} are listed.`)));
@@ -68,7 +68,7 @@ export class CompletenessTab implements TrialTab {
   private row(writer: Writer, now: number): Part[] {
     const what = writer.isSampler ? "sampler of a machine" : writer.rank < 0 ? "process without rank" : `rank ${writer.rank}`;
     const seen = Number(writer.seenTimeUs);
-    return [String(writer.writerNo), what, stateBadge(writer.state), String(writer.attempt), bdi(printable(writer.agentId)),
+    return [String(writer.writerNo), what, stateBadge(writer.state, "", writerHint(writer.state)), String(writer.attempt), bdi(printable(writer.agentId)),
       countText(writer.committedSequence), seen === 0 ? (writer.state === TrialState.RUNNING ? "not since the master started" : "–") : agoText(seen, now)];
   }
 }

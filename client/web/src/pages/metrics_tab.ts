@@ -3,17 +3,17 @@ import type { QueryBucketsResponse, QueryBucketsResponse_BucketSeries } from "#g
 import { Aggregation } from "#gen/query_pb";
 import { ask, query } from "../api";
 import { axisOf, bucketed, coveredRange, holes, resolutionWords } from "../buckets";
-import { Chart, type ChartData } from "../chart";
+import { Chart, sightOf, type ChartData } from "../chart";
 import { choice, refill } from "../choice";
 import { aligned } from "../core/align";
 import { csvText, type Cell } from "../core/csv";
 import { drawInSlices } from "../core/drawing";
 import { gapBands } from "../core/gap_bands";
-import { looksMax } from "../core/palette";
+import { bucketsOfLine, lineLimit } from "../core/line_budget";
 import { printable } from "../core/printable";
 import { tookMs } from "../core/pulse_pace";
-import { bucketsOfLine, liveRange, type Range } from "../core/range";
-import { chosenCharts, foldsTogether, labelValues, lineNames, metricCharts, metricId, usualMetrics, wanted, type MetricChart } from "../core/series_choice";
+import { liveRange, type Range } from "../core/range";
+import { chosenCharts, foldsTogether, labelValues, lineNames, linesOfChart, metricCharts, metricId, usualMetrics, wanted, type MetricChart } from "../core/series_choice";
 import { isoText } from "../core/time_text";
 import { countText } from "../core/units";
 import type { TrialView } from "../core/view_state";
@@ -81,6 +81,8 @@ export class MetricsTab implements TrialTab {
   private readonly news = new News(follow, () => this.loop.soon(), () => this.showTools());
   private answeredAtMs = 0;
   private drawnMs = 0;
+  /** Of lines of one chart, in what was asked last. */
+  private limit = 0;
   private isFirst = true;
   private failed: Failure | null = null;
   private shared: readonly SharedMachine[] = [];
@@ -280,6 +282,7 @@ export class MetricsTab implements TrialTab {
     if (!view || !info || charts.length === 0) return "stop";
     const shared = this.lookShared(info, signal);
     const range = this.askedRange(view);
+    this.limit = lineLimit(charts.map((chart) => chart.series.length), linesOfChart(view.lines), sightOf(chartHeight));
     // At once: one waits for the master while the other is on its way.
     const asked = [false, true].map((folds) => this.askBuckets(folds, view, info, range, signal)).filter((one) => one !== null);
     const answers: QueryBucketsResponse[] = [];
@@ -301,11 +304,11 @@ export class MetricsTab implements TrialTab {
 
   /** Of the charts whose lines are folded, or of the others. null = there are none such. */
   private askBuckets(folds: boolean, view: TrialView, info: TrialInfo, range: Range | null, signal: AbortSignal): Asked<QueryBucketsResponse> | null {
-    const seriesNos = this.charts.filter((chart) => foldsTogether(chart, view.lines) === folds).flatMap((chart) => chart.series.map((series) => series.seriesNo));
+    const seriesNos = this.charts.filter((chart) => foldsTogether(chart, this.limit) === folds).flatMap((chart) => chart.series.map((series) => series.seriesNo));
     if (seriesNos.length === 0) return null;
     const width = Math.max(200, this.chartWidth() ?? 0);
-    const lineCount = this.charts.reduce((sum, chart) => sum + (foldsTogether(chart, view.lines) ? 1 : chart.series.length), 0);
-    const countOf = (span: Range | null): number => bucketsOfLine(width, seriesNos.length, lineCount, span);
+    const lineCounts = this.charts.map((chart) => (foldsTogether(chart, this.limit) ? 1 : chart.series.length));
+    const countOf = (span: Range | null, isLive = false): number => bucketsOfLine(width, seriesNos.length, lineCounts, sightOf(chartHeight), span, isLive);
     const bucketsOf = (span: Range | null, maxBuckets: number): Asked<QueryBucketsResponse> => ask((options) => query.queryBuckets({
       trial: { trialId: info.trial.trialId }, selectors: [{ seriesNos }], axis: axisOf(view.axis, span), maxBuckets,
       aggregation: folds ? Aggregation.ACROSS : Aggregation.UNSPECIFIED,
@@ -313,7 +316,7 @@ export class MetricsTab implements TrialTab {
     const all = (): Asked<QueryBucketsResponse> => bucketsOf(range, countOf(range && range.end > range.start ? range : null));
     const window = this.liveWindow(view, info, range);
     if (!window) return all();
-    return this.live[folds ? 1 : 0].ask(`${view.liveUs}:${seriesNos.join(",")}`, window, countOf(window), folds ? this.charts.length : seriesNos.length, bucketsOf, all);
+    return this.live[folds ? 1 : 0].ask(`${view.liveUs}:${seriesNos.join(",")}`, window, countOf(window, true), folds ? this.charts.length : seriesNos.length, bucketsOf, all);
   }
 
   /** What a chart of the time shows that follows; null = it does not follow. */
@@ -395,9 +398,10 @@ export class MetricsTab implements TrialTab {
       return;
     }
     const { answer, series } = found;
-    const folds = foldsTogether(metric, view.lines);
+    const folds = foldsTogether(metric, this.limit);
     const folded = folds ? h("p", { class: "muted" }, `${countText(metric.series.length)} series in one line: their mean, smallest and largest.`,
-      view.lines === "each" && ` No more than ${looksMax} lines can be told apart: choose some of them.`) : null;
+      view.lines === "each" && metric.series.length > linesOfChart("each") && ` No more than ${linesOfChart("each")} lines can be told apart: choose some of them.`,
+      view.lines === "each" && metric.series.length <= linesOfChart("each") && " Charts of so many lines beside each other are more than can be seen: choose some of them.") : null;
     const gaps = view.axis === "batch" ? gapNote([{ name: "", trial: view.trial, gaps: holes(answer) }], metric.metricGroup) : null;
     this.showNote(card, folded || gaps ? h("div", {}, folded, gaps) : null);
     const range = this.shown;

@@ -2,13 +2,13 @@
 import type { Trial } from "#gen/model_pb";
 import type { ListTrialsResponse } from "#gen/query_pb";
 import { ask, query } from "../api";
-import { stateBadge } from "../badges";
+import { stateBadge, statesMark } from "../badges";
 import { filledPage } from "../core/filled_page";
 import { withPick } from "../core/picks";
 import { agoText, timeText } from "../core/time_text";
 import { countText, plural, secondsText } from "../core/units";
 import { compareView, formatView, trialsView, trialView, type TrialsView, type View } from "../core/view_state";
-import { bdi, fill, h, hinted, scroller, type Part } from "../dom";
+import { bdi, fill, h, scroller, type Part } from "../dom";
 import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
@@ -58,7 +58,7 @@ export class TrialsPage implements Page {
     fill(this.element,
       h("div", { class: "tools", role: "search" },
         h("h1", {}, "Trials"), h("span", { class: "space" }), this.search, this.state,
-        hinted("states", { class: "badge muted states" }, stateHints(), h("span", { "aria-hidden": "true" }, "?"), h("span", { class: "visually-hidden" }, "What the states mean")),
+        statesMark(stateHints()),
         this.project, this.pickNote, this.compare),
       this.trouble, this.list);
     fill(this.list, loadingBox("the trials"));
