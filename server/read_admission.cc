@@ -16,11 +16,13 @@ constexpr int kShedPart = 4;
 // Nobody tells a read that waits when that is over.
 constexpr absl::Duration kLook = absl::Milliseconds(20);
 
+int OfOnePayer(int places) { return std::max(1, places / 2); }
+
 }  // namespace
 
 ReadAdmission::ReadAdmission(int reads_max, WritersWait writers_wait)
     : reads_max_(reads_max),
-      payer_max_(std::max(1, reads_max / 2)),
+      payer_max_(OfOnePayer(reads_max)),
       writers_wait_(std::move(writers_wait)) {
   STEPWELL_CHECK(reads_max > 0);
 }
@@ -36,21 +38,21 @@ absl::StatusOr<ReadAdmission::Ticket> ReadAdmission::Enter(absl::Duration patien
     const auto has_place = [&]()
                                ABSL_SHARED_LOCKS_REQUIRED(mu_) { return HasPlace(payer, places); };
     while (!entered && !until.HasPassed()) {
-      const absl::Duration look = places < reads_max_ ? kLook : absl::InfiniteDuration();
-      entered = mu_.AwaitWithTimeout(absl::Condition(&has_place), std::min(until.Left(), look));
+      const absl::Duration look = writers_wait_ ? kLook : absl::InfiniteDuration();
+      mu_.AwaitWithTimeout(absl::Condition(&has_place), std::min(until.Left(), look));
+      // Samples may wait since, or not any more.
       places = PlacesNow();
-      entered = entered || HasPlace(payer, places);
+      entered = HasPlace(payer, places);
     }
     Add(payer, {.waiting = -1});
   }
   if (!entered) {
     const bool is_full = all_.running >= places;
-    const int most = is_full ? places : payer_max_;
-    return absl::ResourceExhaustedError(
-        absl::StrCat(is_full ? all_.running : most, " reads ", is_full ? "" : "of this token ",
-                     "are under way, limit ", most,
-                     is_full && places < reads_max_ ? " while samples wait for their commit" : "",
-                     ": come again"));
+    const int most = is_full ? places : OfOnePayer(places);
+    return absl::ResourceExhaustedError(absl::StrCat(
+        is_full ? all_.running : CountOf(payer).running, " reads ", is_full ? "" : "of this token ",
+        "are under way, limit ", most,
+        places < reads_max_ ? " while samples wait for their commit" : "", ": come again"));
   }
   Add(payer, {.running = 1});
   return Ticket(this, payer);
@@ -61,7 +63,7 @@ int ReadAdmission::PlacesNow() const {
 }
 
 bool ReadAdmission::HasPlace(const std::string& payer, int places) const {
-  return all_.running < places && CountOf(payer).running < payer_max_;
+  return all_.running < places && CountOf(payer).running < OfOnePayer(places);
 }
 
 bool ReadAdmission::MayWait(const std::string& payer) const {

@@ -153,8 +153,8 @@ bool IsDated(double time_ns) { return time_ns >= kDatedFrom; }
 
 // Of each input which others can lie on one time line with it: those of one number. Wall clocks that show about the same time
 // may be believed to, as may what lies further apart where it shares a clock, or where barriers, exchanges with the master or
-// a person tell how far it is off. A clock that counts from a start and one that was set never do; of two starts nothing but
-// their kernel tells that they are one.
+// a person tell how far it is off. A clock that counts from a start and one that was set never do; of two starts far apart
+// nothing but their kernel tells that they are one.
 std::vector<std::size_t> FindTimeLines(const std::vector<double>& starts, const MergePlan& plan) {
   std::vector<std::size_t> leads(starts.size());
   std::iota(leads.begin(), leads.end(), std::size_t{0});

@@ -48,8 +48,8 @@ void AddTo(RankTimes& sum, const RankTimes& times) {
 }  // namespace
 
 bool RankBreakdown::Add(std::size_t rank_no, StepReport report) {
-  if (report.steps.size() > kStepsMax - step_count_) return false;
-  step_count_ += report.steps.size();
+  const bool has_room = report.steps.size() <= kStepsMax - step_count_;
+  if (has_room) step_count_ += report.steps.size();
   if (rank_no >= rows_.size()) {
     rows_.resize(rank_no + 1);
     trace_counts_.resize(rank_no + 1);
@@ -64,8 +64,9 @@ bool RankBreakdown::Add(std::size_t rank_no, StepReport report) {
     const bool may_grow = call_count_ < kCallsMax;
     const Key key = {NumberOf(step.empty() ? nameless : step, may_grow),
                      NumberOf(name.name, may_grow), NumberOf(name.group, may_grow)};
-    if (!AddCall(rank_no, first + step_no, key, call.ranges)) AddRoomless(key);
+    if (!has_room || !AddCall(rank_no, first + step_no, key, call.ranges)) AddRoomless(key);
   }
+  if (!has_room) return false;
   Grow(row.device_busy_ns, report.device_busy_ns);
   Grow(row.device_span_ns, report.device_span_ns);
   for (StepTimes& step : report.steps) {

@@ -78,7 +78,7 @@ class RankBreakdown {
   static constexpr std::size_t kRangesMax = 8'000'000;
   static constexpr std::size_t kTextsMax = 1'000'000;  // names of steps, collectives and groups
 
-  // One trace of a rank; its numbers count from 0 without a hole. False: its steps find no room, and nothing of it is taken.
+  // One trace of a rank; its numbers count from 0 without a hole. False: its steps find no room, and none of it is counted.
   bool Add(std::size_t rank_no, StepReport report);
   // Once.
   RankReport Finish();

@@ -35,7 +35,7 @@ bool IsNative(const MergePlan& plan) {
 // {"local":"0x1"} or {"global":"0x1"}, kept apart between inputs; anything else as it was written.
 std::string MergedId2(std::size_t input, std::string_view id2) {
   for (const char* kind : {"local", "global"}) {
-    const std::string_view id = MemberOfJson(id2, kind);
+    const std::string_view id = MemberOf(id2, kind);
     if (!id.empty()) {
       return absl::StrFormat("{\"%s\":\"0x%x\"}", kind, MergedId(input, id));
     }

@@ -135,10 +135,9 @@ bool DirectoryIsThere(const std::string& directory) {
 }
 
 // A note of another writer may name that path, too: its file was of that name, and is gone.
-bool HasNoteOf(const TraceOutbox& outbox, const TraceJob& whole) {
-  const absl::StatusOr<std::vector<std::string>> names = outbox.Names();
-  if (!names.ok()) return false;
-  for (const std::string& name : *names) {
+absl::StatusOr<bool> HasNoteOf(const TraceOutbox& outbox, const TraceJob& whole) {
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::string> names, outbox.Names());
+  for (const std::string& name : names) {
     const absl::StatusOr<TraceJob> job = outbox.Read(name);
     if (job.ok() && job->path == whole.path && job->writer.writer == whole.writer.writer) {
       return true;
@@ -149,8 +148,10 @@ bool HasNoteOf(const TraceOutbox& outbox, const TraceJob& whole) {
 
 // Another one may lie there, of an agent that was killed before the old name was gone.
 absl::Status LeaveOnce(const TraceOutbox& outbox, const TraceJob& whole) {
-  if (!whole.writer.tracing.uploads || HasNoteOf(outbox, whole)) return absl::OkStatus();
-  const absl::Status left = outbox.Leave(whole);
+  if (!whole.writer.tracing.uploads) return absl::OkStatus();
+  const absl::StatusOr<bool> has_note = HasNoteOf(outbox, whole);
+  if (has_note.ok() && *has_note) return absl::OkStatus();
+  const absl::Status left = has_note.ok() ? outbox.Leave(whole) : has_note.status();
   return left.ok() ? left : absl::FailedPreconditionError(left.message());
 }
 

@@ -35,7 +35,8 @@ void RankCapture::Follow(const std::optional<pb::Capture>& asked, const Facts& f
     held_.reset();
     native_.Drop();
   } else if (held_ != nullptr && is_same && !steps_ && asked->step_count() > 0) {
-    steps_ = StepCapture::Steps{std::max(asked->first_batch(), 0), asked->step_count()};
+    steps_ = StepCapture::Steps{std::max(asked->first_batch(), 0),
+                                std::min(asked->step_count(), StepCapture::kStepsMax)};
     held_->SetSteps(*steps_);
     native_.SetSteps(*steps_);
   }

@@ -17,6 +17,8 @@ namespace {
 // Of one user that an agent of all users serves, where no master takes them: some of all ranks of a machine.
 constexpr std::int64_t kUserCapturesBytesMax = 64 << 20;
 constexpr absl::Duration kUserCapturesAgeMax = absl::Hours(1);
+// A master of his own that takes nothing: his captures hold memory that others wait for.
+constexpr absl::Duration kUserStallMax = absl::Minutes(1);
 
 }  // namespace
 
@@ -53,6 +55,7 @@ std::unique_ptr<TraceSender> ServedRoot::MakeTraces() {
     options.sends_named_files = false;
     options.kept_bytes_max = kUserCapturesBytesMax;
     options.kept_age_max = kUserCapturesAgeMax;
+    options.stall_max = kUserStallMax;
     options.shows_writers_token = true;
   }
   return std::make_unique<TraceSender>(

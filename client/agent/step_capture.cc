@@ -13,8 +13,9 @@ namespace {
 constexpr char kStepName[] = "step";
 // Of a name beside its two texts, about.
 constexpr std::int64_t kNameOverhead = 160;
-// Batches whose spans were given up; more than one can ask for by far.
-constexpr std::size_t kGivenUpMax = 10'000;
+// Batches whose spans were given up, twice what one can ask for; of each, about.
+constexpr std::size_t kGivenUpMax = 2'000;
+constexpr std::int64_t kGivenUpBytes = 64;
 constexpr std::size_t kLossesMax = 1'000;
 
 }  // namespace
@@ -89,7 +90,8 @@ void StepCapture::AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32
 
 // Whatever else there is: of those that are wanted there are few, and without them nothing else is of use.
 void StepCapture::HoldStep(const Span& span) {
-  if (own_steps_.size() >= options_.steps_max) {
+  const std::size_t most = IsRoomFull() ? kStepsMax : options_.steps_max;
+  if (own_steps_.size() >= most) {
     // Once the steps are told, only one whose batches come again and again has so many.
     if (steps_) return CountGivenUp(span);
     GiveUpFirst(own_steps_);
@@ -98,6 +100,8 @@ void StepCapture::HoldStep(const Span& span) {
 }
 
 void StepCapture::Hold(const Span& span, std::string_view name) {
+  // Its name would have no room, which nothing gives back.
+  if (IsRoomFull() && !numbers_.contains(name)) return CountGivenUp(span);
   const bool is_within = span.batch >= 0;
   std::deque<Span>& spans = is_within ? spans_ : outside_;
   if (spans.size() >= (is_within ? options_.spans_max : options_.outside_max) || IsRoomFull()) {
@@ -127,18 +131,19 @@ void StepCapture::CountGivenUp(const Span& span) {
     ++outside_given_up_count_;
     return;
   }
-  ++given_up_[span.batch];
+  if (++given_up_[span.batch] == 1) TakeRoom(kGivenUpBytes);
   if (given_up_.size() <= kGivenUpMax) return;
   // Rather counted too many than too few.
   const auto lowest = given_up_.begin();
   std::next(lowest)->second += lowest->second;
   given_up_.erase(lowest);
+  TakeRoom(-kGivenUpBytes);
 }
 
 void StepCapture::AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
                            double value) {
   if (values_.size() >= 2 * options_.spans_max || IsRoomFull()) {
-    if (values_.empty()) return;
+    if (values_.empty() || !numbers_.contains(series) || !numbers_.contains(unit)) return;
     values_.pop_front();
     TakeRoom(-std::int64_t{sizeof(Value)});
   }

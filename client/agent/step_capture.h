@@ -10,7 +10,7 @@
 // from then on those of the steps, and what lies outside any step while they ran. So ranks that were asked at different
 // moments, and go at different speeds, have the same steps in common: the first that none of them had begun to forget. It
 // survives a rank that is far ahead when the steps are told (it has held them), and one that is far behind (it waits).
-// The steps themselves are held apart: however many spans there are, none of those that are wanted is refused for them, and what
+// The steps themselves are held apart: however many spans there are, none of the kStepsMax that are wanted is refused for them, and what
 // lies outside any step has a bound of its own. Losses of the rings while the steps ran count as left out, too.
 // Memory: the bounds of Options, 40 bytes each, twice spans_max values of 24, each name once; of all captures CaptureRoom's.
 #pragma once
@@ -33,6 +33,9 @@ namespace stepwell::agent {
 
 class StepCapture final : public SpanSink {
  public:
+  // That one may ask for, and that are held of a process whatever room there is.
+  static constexpr std::int32_t kStepsMax = 1000;
+
   struct Options {
     std::size_t spans_max = 200'000;    // within steps
     std::size_t outside_max = 50'000;   // outside any

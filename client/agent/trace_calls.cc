@@ -70,6 +70,11 @@ class GrpcTraceCalls : public TraceCalls {
     if (context_ != nullptr) context_->TryCancel();
   }
 
+  void CancelCall() override {
+    const absl::MutexLock lock(&mu_);
+    if (context_ != nullptr) context_->TryCancel();
+  }
+
  private:
   // While it lives, Cancel reaches the call.
   class UnderWay {

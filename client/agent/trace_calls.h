@@ -17,12 +17,15 @@ class TraceCalls {
  public:
   virtual ~TraceCalls() = default;
 
-  // The header, then parts as long as `next` fills one; `token`: shown in place of UploadTokens', unless empty. kUnavailable: come again, also where the master is only busy.
+  // The header, then parts as long as `next` fills one; `token`: shown in place of UploadTokens', unless empty. kUnavailable: come
+  // again, also where the master is only busy.
   virtual absl::StatusOr<v1::UploadTraceResponse> UploadTo(
       const std::string& server, const std::string& token, const v1::TraceUpload& upload,
       const std::function<bool(v1::TracePart&)>& next) = 0;
   // The call under way ends, and all that come.
   virtual void Cancel() = 0;
+  // The call under way ends, if there is one.
+  virtual void CancelCall() = 0;
 };
 
 // What is shown for an upload to a master; empty = no token.

@@ -95,7 +95,16 @@ TraceSender::TraceSender(int format_directory, Options options, Resolve resolve,
       sent_outbox_(format_directory),
       recordings_(sent_outbox_, OfRecordings(options_)) {}
 
+void TraceSender::EndStalledCall() {
+  const std::uint64_t now = progress_ + call_count_;
+  if (std::exchange(seen_progress_, now) != now) moved_ = SteadyTime::Now();
+  if (SteadyTime::Now() - moved_ < options_.stall_max) return;
+  moved_ = SteadyTime::Now();
+  calls_->CancelCall();
+}
+
 void TraceSender::Tend() {
+  EndStalledCall();
   // A folder that changed just now is looked through once more, as is one that held the last note.
   if (!outbox_.MayHaveNew() ||
       (IsEmpty(outbox_.Names()) && IsEmpty(outbox_.Recordings()) && outbox_.OwnFolders().empty())) {
@@ -242,8 +251,9 @@ bool TraceSender::AwaitWork() {
     return is_stopping_ || has_news_;
   };
   mu_.AwaitWithTimeout(absl::Condition(&happened),
-                       std::min(recordings_.due().Left(),
-                                is_waiting_ ? options_.retry.first : absl::InfiniteDuration()));
+                       std::min({recordings_.due().Left(),
+                                 is_waiting_ ? options_.retry.first : absl::InfiniteDuration(),
+                                 has_aging_ ? options_.kept_age_max : absl::InfiniteDuration()}));
   if (is_stopping_) return false;
   has_news_ = false;
   is_sending_ = true;
@@ -287,7 +297,7 @@ void TraceSender::SweepFiles() {
 }
 
 bool TraceSender::SendAll() {
-  has_captures_ = false;
+  has_captures_ = has_aging_ = false;
   const absl::StatusOr<std::vector<std::string>> names = NamesInTurn();
   if (!names.ok()) return true;
   // Another's hand took some.
@@ -318,7 +328,10 @@ bool TraceSender::SendAll() {
       continue;
     }
     if (!IsSent(known->second)) continue;
-    if (resolve_(known->second.job.writer.server) == kOffline) continue;
+    if (resolve_(known->second.job.writer.server) == kOffline) {
+      has_aging_ = has_aging_ || options_.kept_age_max != absl::InfiniteDuration();
+      continue;
+    }
     if (!known->second.due.HasPassed()) {
       is_waiting = true;
       continue;
@@ -440,6 +453,7 @@ absl::StatusOr<v1::UploadTraceResponse> TraceSender::Upload(const std::string& s
   const std::string token =
       options_.shows_writers_token && !writer.renews_token ? writer.token : std::string();
   const auto call = [&](const v1::TraceUpload& upload, const auto& next) {
+    ++call_count_;
     return calls_->UploadTo(server, token, upload, [&](v1::TracePart& part) {
       // In memory it would wait behind all of this file.
       WriteKept();

@@ -55,6 +55,8 @@ class TraceSender {
     absl::Duration kept_age_max = absl::InfiniteDuration();
     // Of a writer that brought one: the agent's own is another user's.
     bool shows_writers_token = false;
+    // A master that takes nothing of a call for so long has others wait: the call is ended, and tried again.
+    absl::Duration stall_max = absl::Minutes(10);
     // JSON of more bytes is not packed: it would have to become a sixteenth to be below a master's cap, as that is at first.
     std::int64_t packed_of_max = std::int64_t{16} * (256 << 20);
     // What those that wait for another try hold meanwhile, in TMPDIR or as open files: so much, beside the largest.
@@ -109,6 +111,8 @@ class TraceSender {
   void Run() ABSL_LOCKS_EXCLUDED(mu_);
   bool IsStopping() const ABSL_LOCKS_EXCLUDED(mu_);
   void StartLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The loop's.
+  void EndStalledCall();
   // False: the agent is leaving.
   bool AwaitWork() ABSL_LOCKS_EXCLUDED(mu_);
   void WriteKept() ABSL_LOCKS_EXCLUDED(mu_);
@@ -142,7 +146,11 @@ class TraceSender {
   RecordingNotes recordings_;                // the thread's
   SteadyTime sweep_due_;                     // the thread's
   bool has_captures_ = false;  // the thread's: one was written since all notes were listed
+  bool has_aging_ = false;  // the thread's: some that is kept waits for no try, and becomes too old
   std::atomic<std::uint64_t> progress_{0};
+  std::atomic<std::uint64_t> call_count_{0};
+  std::uint64_t seen_progress_ = 0;  // the loop's: of both
+  SteadyTime moved_;                 // the loop's: when that was another
 
   mutable absl::Mutex mu_;
   bool is_stopping_ ABSL_GUARDED_BY(mu_) = false;

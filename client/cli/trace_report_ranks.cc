@@ -49,8 +49,9 @@ class Gathering {
     TellLeftOut(profile, absl::StrCat(" of ", input.name), err);
     const std::optional<std::int32_t> rank = input.rank ? input.rank : profile.rank;
     const Worker worker = {rank, rank ? absl::StrCat("rank ", *rank) : input.name};
-    const auto known = numbers_.find(worker.Key());
-    const std::size_t number = known == numbers_.end() ? workers_.size() : known->second;
+    const auto [known, is_new] = numbers_.try_emplace(worker.Key(), workers_.size());
+    if (is_new) workers_.push_back(worker);
+    const std::size_t number = known->second;
     const std::int64_t outside_count = profile.report.collectives_left_out;
     const auto step_count = std::ssize(profile.report.steps);
     if (!breakdown_.Add(number, std::move(profile.report))) {
@@ -59,10 +60,6 @@ class Gathering {
       return;
     }
     outside_count_ += outside_count;
-    if (known == numbers_.end()) {
-      numbers_.emplace(worker.Key(), number);
-      workers_.push_back(worker);
-    }
     workers_[number].traces.push_back(input.name);
   }
 
@@ -76,6 +73,7 @@ class Gathering {
     RankReport report = breakdown_.Finish();
     Whole whole = {{}, report.unmatched_count, report.roomless_count, outside_count_};
     for (const auto& [key, number] : numbers_) {
+      if (report.ranks[number].steps.empty()) continue;  // none of its traces found room
       whole.rows.emplace_back(std::move(workers_[number]), std::move(report.ranks[number]));
     }
     return whole;

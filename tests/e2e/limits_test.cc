@@ -1,7 +1,9 @@
 // The limits of a running master: who comes too many or too large is told precisely, in words and in
 // google.rpc details, and everybody else goes on.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <memory>
 #include <vector>
 
@@ -36,6 +38,55 @@ class LimitsTest : public SpineTest {
     ASSERT_TRUE(
         stream.Send(ChunkMessage(healthy_, sequence_, OneColumn(1, NowUs(), 1000, {1.0, 2.0}))));
     ASSERT_TRUE(stream.WaitAck(healthy_, sequence_).has_value()) << master_->LogTail();
+  }
+
+  // Each on a connection of its own: calls of one share its flow control. Its window must not grow
+  // with the speed of the machine, or all would be through before the last has begun.
+  struct Stalled {
+    explicit Stalled(const std::string& address) {
+      grpc::ChannelArguments arguments;
+      arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+      arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+      arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 65536);
+      query = v1::QueryService::NewStub(
+          grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
+    }
+    std::unique_ptr<v1::QueryService::Stub> query;
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<v1::ReadSamplesResponse>> reader;
+  };
+  std::vector<std::unique_ptr<Stalled>> Stall(int count) const {
+    v1::ReadSamplesRequest samples;
+    samples.mutable_trial()->set_external_id("read");
+    samples.set_page_samples(1000);
+    std::vector<std::unique_ptr<Stalled>> stalled;
+    for (int i = 0; i < count; ++i) {
+      stalled.push_back(std::make_unique<Stalled>(master_->grpc_address()));
+      Stalled& call = *stalled.back();
+      call.reader = call.query->ReadSamples(&call.context, samples);
+      v1::ReadSamplesResponse one;
+      EXPECT_TRUE(call.reader->Read(&one)) << i;
+    }
+    return stalled;
+  }
+  // More than the flow control of a call lets through unread.
+  void FillTrial(RawStream& stream) {
+    Open(stream, healthy_, "read");
+    for (int i = 0; i < 4; ++i) {
+      ++sequence_;
+      ASSERT_TRUE(stream.Send(
+          ChunkMessage(healthy_, sequence_,
+                       OneColumn(1, NowUs(), 1, std::vector<double>(kChunkSamplesMax, i + 0.1)))));
+    }
+    ASSERT_TRUE(stream.WaitAck(healthy_, sequence_, absl::Seconds(60)).has_value());
+  }
+  grpc::Status AskForTrial(const std::string& name) const {
+    const auto query = v1::QueryService::NewStub(client_->channel());
+    v1::GetTrialRequest request;
+    request.mutable_trial()->set_external_id(name);
+    grpc::ClientContext context;
+    v1::GetTrialResponse response;
+    return query->GetTrial(&context, request, &response);
   }
 
   const Uuid healthy_ = Uuid::Random();
@@ -145,61 +196,51 @@ TEST_F(LimitsTest, AMessageBeyondAllReadingEndsItsStreamAndNoOther) {
 TEST_F(LimitsTest, ReadsThatNobodyTakesFillTheMastersTurnsAndTheNextIsSentAway) {
   StartMaster();
   RawStream stream(*client_);
-  Open(stream, healthy_, "read");
-  // More than the flow control of a call lets through unread.
-  for (int i = 0; i < 4; ++i) {
-    ++sequence_;
-    ASSERT_TRUE(stream.Send(
-        ChunkMessage(healthy_, sequence_,
-                     OneColumn(1, NowUs(), 1, std::vector<double>(kChunkSamplesMax, i + 0.1)))));
-  }
-  ASSERT_TRUE(stream.WaitAck(healthy_, sequence_, absl::Seconds(60)).has_value());
-  // Each on a connection of its own: calls of one share its flow control. Its window must not grow
-  // with the speed of the machine, or all would be through before the last has begun.
-  struct Stalled {
-    explicit Stalled(const std::string& address) {
-      grpc::ChannelArguments arguments;
-      arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-      arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-      arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 65536);
-      query = v1::QueryService::NewStub(
-          grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
-    }
-    std::unique_ptr<v1::QueryService::Stub> query;
-    grpc::ClientContext context;
-    std::unique_ptr<grpc::ClientReader<v1::ReadSamplesResponse>> reader;
-  };
-  const auto query = v1::QueryService::NewStub(client_->channel());
-  v1::ReadSamplesRequest samples;
-  samples.mutable_trial()->set_external_id("read");
-  samples.set_page_samples(1000);
-  std::vector<std::unique_ptr<Stalled>> stalled;
-  for (int i = 0; i < 16; ++i) {
-    stalled.push_back(std::make_unique<Stalled>(master_->grpc_address()));
-    Stalled& call = *stalled.back();
-    call.reader = call.query->ReadSamples(&call.context, samples);
-    v1::ReadSamplesResponse one;
-    ASSERT_TRUE(call.reader->Read(&one)) << i;
-  }
-  v1::GetTrialRequest request;
-  request.mutable_trial()->set_external_id("read");
-  const auto ask = [&] {
-    grpc::ClientContext context;
-    v1::GetTrialResponse response;
-    return query->GetTrial(&context, request, &response);
-  };
-  const grpc::Status refused = ask();
+  FillTrial(stream);
+  std::vector<std::unique_ptr<Stalled>> stalled = Stall(16);
+  const grpc::Status refused = AskForTrial("read");
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(refused.error_message(), "16 reads are under way, limit 16: come again");
   ExpectDetails(refused, "READS_UNDER_WAY", 1);
   ExpectGoesOn(stream);
   stalled.clear();
-  EXPECT_TRUE(Eventually([&] { return ask().ok(); }, absl::Seconds(30)));
+  EXPECT_TRUE(Eventually([&] { return AskForTrial("read").ok(); }, absl::Seconds(30)));
 
-  request.mutable_trial()->set_external_id("unread");
-  const grpc::Status missing = ask();
+  const grpc::Status missing = AskForTrial("unread");
   EXPECT_EQ(missing.error_code(), grpc::StatusCode::NOT_FOUND);
   ExpectDetails(missing, "NOT_FOUND", 0);
+}
+
+// Commits stand still while the file is there; the database answers all else.
+TEST_F(LimitsTest, ReadsAreShedWhileSamplesWaitAndNoWriterIsRefused) {
+  const std::string hold = scratch_ / "hold";
+  StartMaster({"--queue-bytes", "1048576"}, "commit_before_commit=while:" + hold);
+  RawStream stream(*client_);
+  FillTrial(stream);
+  const std::vector<std::unique_ptr<Stalled>> stalled = Stall(4);
+  EXPECT_TRUE(AskForTrial("read").ok());
+  std::ofstream(hold) << "held";
+  // The first is what the committer holds, the others fill the queue.
+  for (int i = 0; i < 6; ++i) {
+    v1::ChunkBody body = OneColumn(1, NowUs(), 1000, {1.0});
+    body.GetReflection()->MutableUnknownFields(&body)->AddLengthDelimited(
+        1000, std::string(300'000, 'p'));
+    ++sequence_;
+    ASSERT_TRUE(stream.Send(ChunkMessage(healthy_, sequence_, body)));
+  }
+  grpc::Status shed;
+  EXPECT_TRUE(Eventually(
+      [&] {
+        shed = AskForTrial("read");
+        return !shed.ok();
+      },
+      absl::Seconds(30)));
+  EXPECT_EQ(shed.error_message(),
+            "4 reads are under way, limit 4 while samples wait for their commit: come again");
+  ExpectDetails(shed, "READS_UNDER_WAY", 1);
+  unlink(hold.c_str());
+  ASSERT_TRUE(stream.WaitAck(healthy_, sequence_, absl::Seconds(60)).has_value());
+  EXPECT_TRUE(AskForTrial("read").ok());
 }
 
 }  // namespace

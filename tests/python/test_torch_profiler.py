@@ -219,7 +219,12 @@ class TorchProfilerTest(TracesTest):
         self.assert_slow("False\n", 1, SECONDS="1", RUNS="schedule=stepwell.schedule(wait=1, active=2, repeat=1)",
                          PROFILERS="", GATE="5")  # fmt: skip
 
-    def test_a_run_that_a_signals_handler_switches_off_within_a_flush_waits_for_nothing(self):
+    def test_what_a_signals_handler_ends_within_a_flush_waits_for_nothing(self):
+        for ends in ("run.off()", "profiler.stop()"):
+            with self.subTest(ends):
+                self.assert_ends_within_a_flush(ends)
+
+    def assert_ends_within_a_flush(self, ends: str) -> None:
         out, err = self.run_trial("""
             import threading, torch, stepwell
             from stepwell import _torch_export
@@ -230,12 +235,13 @@ class TorchProfilerTest(TracesTest):
                 with stepwell.torch_profiler(schedule=stepwell.schedule(active=1, repeat=1)) as profiler:
                     for index, batch in run.steps(range(2)): profiler.step()
                     with run._lock:     # which flush() holds
-                        run.off()
+                        ENDS
                     print("goes on", gate.is_set())
                     gate.set()
-            """, variables={"PYTHONPATH": _TORCH, "TMPDIR": str(self.folder)})
+            """.replace("ENDS", ends), variables={"PYTHONPATH": _TORCH, "TMPDIR": str(self.folder)})
         self.assertEqual("goes on False\n", out, err)
-        self.assertEqual([], list(self.folder.iterdir()))  # an agent that is there no more takes nothing
+        if ends == "run.off()":  # an agent that is there no more takes nothing
+            self.assertEqual([], list(self.folder.iterdir()))
 
     def test_a_window_that_begins_while_the_one_before_is_written_is_a_trace_of_its_own(self):
         out, err = self.run_trial("""

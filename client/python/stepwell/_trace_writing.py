@@ -38,13 +38,14 @@ def one_at_a_time(write: Callable[[], None]) -> None:
 
 
 def wait(seconds: float | None = None) -> None:
-    """For what one_at_a_time() was given last."""
+    """For what one_at_a_time() was given last. Not in a signal's handler, say, that came while its thread has the run's lock: who
+    writes waits for that."""
     global _writing
-    writing = _writing
-    if writing is None or writing is threading.current_thread():
+    writing, run = _writing, _run._run
+    if writing is None or writing is threading.current_thread() or (run is not None and run._lock._is_owned()):
         return
     writing.join(seconds)
-    if not writing.is_alive():
+    if not writing.is_alive() and _writing is writing:
         _writing = None
 
 

@@ -1,4 +1,5 @@
 // Captured traces in a folder of the agent's own: what they may take, how long they wait, and what is shown for them.
+#include <atomic>
 #include <chrono>
 
 #include "absl/synchronization/notification.h"
@@ -55,6 +56,33 @@ TEST_F(KeptCapturesTest, WhatNoMasterTakesIsBoundedAndThereIsRoomOnceItIsTaken) 
   sender->Keep(writer, Captured("third.pftrace"));
   EXPECT_TRUE(Becomes([&] { return IsStored("third.pftrace"); }));
   EXPECT_FALSE(IsStored("second.pftrace"));
+}
+
+TEST_F(KeptCapturesTest, AMasterThatTakesNothingHoldsUpNoOther) {
+  stall_max_ = absl::Milliseconds(20);
+  absl::Notification cancelled;
+  master_.on_call = [&] { cancelled.WaitForNotification(); };
+  master_.on_cancel = [&] {
+    if (!cancelled.HasBeenNotified()) cancelled.Notify();
+  };
+  const auto sender = Make(absl::Minutes(10), /*sends_named_files=*/false);
+  const WriterIdentity writer = Job("unused", "").writer;
+  std::atomic<bool> is_first_written = false, is_second_written = false;
+  const auto captured = [&](const char* name, std::atomic<bool>& is_written) {
+    CapturedTrace trace = Captured(name);
+    trace.write = [&] {
+      is_written = true;
+      return std::string(100, 'x');
+    };
+    return trace;
+  };
+  sender->Keep(writer, captured("first.pftrace", is_first_written));
+  ASSERT_TRUE(Becomes([&] { return is_first_written.load(); }));
+  sender->Keep(writer, captured("second.pftrace", is_second_written));
+  EXPECT_TRUE(Becomes([&] {
+    sender->Tend();
+    return is_second_written.load();
+  }));
 }
 
 TEST_F(KeptCapturesTest, WhatWaitedForTooLongGoes) {

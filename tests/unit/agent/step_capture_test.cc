@@ -181,6 +181,22 @@ TEST(StepCaptureTest, ARoomThatOthersFilledLeavesTheSteps) {
   EXPECT_EQ(room->bytes(), 1000) << "all is given back";
 }
 
+// A master that tells no steps, and a process that records as fast as it can.
+TEST(StepCaptureTest, WhatNobodyToldTakesNoMoreThanTheRoom) {
+  constexpr std::int64_t kRoom = 64 << 10;
+  const auto room = std::make_shared<CaptureRoom>(kRoom);
+  StepCapture capture({.room = room});
+  for (int batch = 0; batch < 100'000; ++batch) {
+    Step(capture, batch);
+    capture.AddSpan(absl::StrCat("span ", batch), 100 * batch, 100 * batch + 1, batch);
+    capture.AddValue(absl::StrCat("series ", batch), "", 100 * batch, 1);
+  }
+  // The steps that one may ask for are held beside it, and of batches how many spans were given up.
+  EXPECT_LT(room->bytes(), kRoom + StepCapture::kStepsMax * 64 + 2'000 * 64 + 1'000);
+  capture.SetSteps({.first_batch = 99'990, .step_count = 10});
+  EXPECT_EQ(capture.totals().step_count, 10);
+}
+
 TEST(StepCaptureTest, WhatTheRingsLostWhileTheStepsRanIsLeftOut) {
   StepCapture capture({});
   capture.SetSteps({.first_batch = 5, .step_count = 2});

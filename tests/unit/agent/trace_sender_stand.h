@@ -38,6 +38,7 @@ struct FakeTraceMaster {
   // After each part, and before each call is answered; set before the sender is made.
   std::function<void()> on_part;
   std::function<void()> on_call;
+  std::function<void()> on_cancel;
 };
 
 class FakeTraceCalls : public TraceCalls {
@@ -69,7 +70,10 @@ class FakeTraceCalls : public TraceCalls {
     response.set_complete(response.received_bytes() == upload.header().byte_count());
     return response;
   }
-  void Cancel() override {}
+  void Cancel() override { CancelCall(); }
+  void CancelCall() override {
+    if (master_.on_cancel) master_.on_cancel();
+  }
 
  private:
   FakeTraceMaster& master_;
@@ -97,6 +101,7 @@ class TraceSenderStand : public ::testing::Test {
                              .sends_named_files = sends_named_files,
                              .kept_bytes_max = kept_bytes_max_,
                              .kept_age_max = kept_age_max_,
+                             .stall_max = stall_max_,
                              .shows_writers_token = shows_writers_token_,
                              .packed_of_max = packed_of_max_,
                              .prepared_bytes_max = prepared_bytes_max_,
@@ -136,6 +141,7 @@ class TraceSenderStand : public ::testing::Test {
 
   std::int64_t kept_bytes_max_ = INT64_MAX;
   absl::Duration kept_age_max_ = absl::InfiniteDuration();
+  absl::Duration stall_max_ = absl::Minutes(10);
   bool shows_writers_token_ = false;
   std::int64_t packed_of_max_ = 1 << 20;
   std::int64_t prepared_bytes_max_ = 1 << 20;

@@ -67,6 +67,35 @@ TEST(ReadAdmissionTest, WhileSamplesWaitAQuarterIsLetIn) {
             "8 reads are under way, limit 2 while samples wait for their commit: come again");
 }
 
+TEST(ReadAdmissionTest, WhoWaitedBeforeSamplesDidIsShedAsWell) {
+  std::atomic<bool> writers_wait = false;
+  ReadAdmission admission(4, [&] { return writers_wait.load(); });
+  std::list<ReadAdmission::Ticket> held;
+  for (int i = 0; i < 4; ++i) held.push_back(*admission.Enter(absl::ZeroDuration()));
+  absl::Status waited;
+  std::atomic<bool> is_waiting = false;
+  Worker waiter("waiter", [&] {
+    is_waiting = true;
+    waited = admission.Enter(absl::Milliseconds(200)).status();
+  });
+  while (!is_waiting) absl::SleepFor(absl::Milliseconds(1));
+  writers_wait = true;
+  held.pop_front();
+  waiter.Join();
+  EXPECT_EQ(waited.message(),
+            "3 reads are under way, limit 1 while samples wait for their commit: come again");
+}
+
+TEST(ReadAdmissionTest, WhileSamplesWaitOnePayerHasHalfOfTheQuarter) {
+  ReadAdmission admission(16, [] { return true; });
+  std::list<ReadAdmission::Ticket> held;
+  for (int i = 0; i < 2; ++i) held.push_back(*admission.Enter(absl::ZeroDuration(), "greedy"));
+  EXPECT_EQ(admission.Enter(absl::ZeroDuration(), "greedy").status().message(),
+            "2 reads of this token are under way, limit 2 while samples wait for their commit: "
+            "come again");
+  EXPECT_TRUE(admission.Enter(absl::ZeroDuration(), "other").ok());
+}
+
 TEST(ReadAdmissionTest, NoMoreWaitThanMayRun) {
   ReadAdmission admission(2);
   std::vector<ReadAdmission::Ticket> held;

@@ -297,6 +297,25 @@ TEST(RankBreakdownTest, WhatFoundNoRoomFalsifiesNoWaitOfOthers) {
   EXPECT_EQ(report.ranks[1].sum.wait_ns, 0);
 }
 
+TEST(RankBreakdownTest, ATraceWhoseStepsFoundNoRoomFalsifiesNoWaitOfOthers) {
+  const auto see = [](std::int64_t length, std::size_t step_count) {
+    StepReport report;
+    report.steps.resize(step_count);
+    report.steps.front() = {.name = "a", .end_ns = 100};
+    report.collective_names.push_back({"all_reduce", ""});
+    report.collectives.push_back({.ranges = {{0, length}}});
+    return report;
+  };
+  RankBreakdown breakdown;
+  EXPECT_TRUE(breakdown.Add(0, see(50, 1)));
+  EXPECT_TRUE(breakdown.Add(1, see(40, 1)));
+  EXPECT_FALSE(breakdown.Add(2, see(1, RankBreakdown::kStepsMax)));  // it came last
+  const RankReport report = breakdown.Finish();
+  EXPECT_EQ(report.roomless_count, 3);
+  EXPECT_EQ(report.ranks[0].sum.wait_ns, 0);
+  EXPECT_TRUE(report.ranks[2].steps.empty());
+}
+
 TEST(RankBreakdownTest, StepsOfAllRanksAreBound) {
   const auto see = [](std::size_t step_count) {
     StepReport report;
