@@ -219,6 +219,16 @@ class TorchProfilerTest(TracesTest):
         self.assert_slow("False\n", 1, SECONDS="1", RUNS="schedule=stepwell.schedule(wait=1, active=2, repeat=1)",
                          PROFILERS="", GATE="5")  # fmt: skip
 
+    def test_of_files_that_stay_the_newest_are_kept(self):
+        out, err = self.run_trial("""
+            import torch, stepwell
+            with stepwell.init() as run:
+                with stepwell.torch_profiler(schedule=stepwell.schedule(active=1, repeat=4)) as profiler:
+                    for index, batch in run.steps(range(5)): profiler.step()
+            """, variables={"PYTHONPATH": _TORCH, "STEPWELL_TRACES": str(self.folder / "kept"), "STEPWELL_TRACES_KEEP": "2"})
+        kept = sorted(path.name for path in (self.folder / "kept").iterdir() if path.name.endswith(".pt.trace.json"))
+        self.assertEqual(["ep0-ba3-rank0.pt.trace.json", "ep0-ba4-rank0.pt.trace.json"], kept, err)
+
     def test_what_a_signals_handler_ends_within_a_flush_waits_for_nothing(self):
         for ends in ("run.off()", "profiler.stop()"):
             with self.subTest(ends):

@@ -51,6 +51,7 @@ class TorchProfiler:
         self._step = 0
         self._batches: list[int] = []  # of the window that is recorded
         self._epoch = -1  # of the last of them
+        self._written: list[str] = []  # that stay where they are, the oldest first
         self._is_running = False
         self._is_refused = False
         self._keeps_one = bool(options.get("acc_events"))  # one of autograd's for all windows
@@ -158,12 +159,23 @@ class TorchProfiler:
                 _torch_export.remove(path, is_ours)
             return warn(f"stepwell: what torch's profiler saw is lost: {described(error)}")
         first, last = (batches[0], batches[-1]) if batches else (-1, -1)
-        if _trace_writing.upload(path, epoch, first, last, is_ours):
+        is_left = _trace_writing.upload(path, epoch, first, last, is_ours)
+        if not is_ours:
+            self._written.append(path)
+            self._remove_older()
+        if is_left:
             return
         if is_ours:
             self._refuse(path)
         else:
             say(f"stepwell: no agent uploads {path}; 'stepwell trace import TRIAL {path}' does")
+
+    def _remove_older(self) -> None:
+        """As of what agents record: one that is removed before it is uploaded is not."""
+        text = os.environ.get("STEPWELL_TRACES_KEEP", "")
+        kept_max = int(text) if text.isascii() and text.isdigit() else 0  # the recorder says what else is wrong
+        while 0 < kept_max < len(self._written):
+            _torch_export.remove(self._written.pop(0), False)
 
     def _refuse(self, path: str) -> None:
         """Nobody would ever take it, nor those of later windows."""
