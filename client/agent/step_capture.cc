@@ -36,6 +36,10 @@ std::uint32_t StepCapture::NumberOf(std::string_view text) {
   return found->second;
 }
 
+bool StepCapture::IsKnown(std::string_view text) const {
+  return numbers_.contains(absl::string_view(text.data(), text.size()));
+}
+
 StepCapture::~StepCapture() {
   if (options_.room != nullptr) options_.room->Add(-held_bytes_);
 }
@@ -101,7 +105,7 @@ void StepCapture::HoldStep(const Span& span) {
 
 void StepCapture::Hold(const Span& span, std::string_view name) {
   // Its name would have no room, which nothing gives back.
-  if (IsRoomFull() && !numbers_.contains(name)) return CountGivenUp(span);
+  if (IsRoomFull() && !IsKnown(name)) return CountGivenUp(span);
   const bool is_within = span.batch >= 0;
   std::deque<Span>& spans = is_within ? spans_ : outside_;
   if (spans.size() >= (is_within ? options_.spans_max : options_.outside_max) || IsRoomFull()) {
@@ -143,7 +147,7 @@ void StepCapture::CountGivenUp(const Span& span) {
 void StepCapture::AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
                            double value) {
   if (values_.size() >= 2 * options_.spans_max || IsRoomFull()) {
-    if (values_.empty() || !numbers_.contains(series) || !numbers_.contains(unit)) return;
+    if (values_.empty() || !IsKnown(series) || !IsKnown(unit)) return;
     values_.pop_front();
     TakeRoom(-std::int64_t{sizeof(Value)});
   }

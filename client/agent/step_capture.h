@@ -125,6 +125,7 @@ class StepCapture final : public SpanSink {
   bool IsRoomFull() const { return options_.room != nullptr && options_.room->is_full(); }
   void TakeRoom(std::int64_t bytes);
   std::uint32_t NumberOf(std::string_view text);
+  bool IsKnown(std::string_view text) const;
   std::optional<Window> FindWindow() const;
   std::int64_t LeftOutCount(const Window& window) const;
   static bool IsWithin(const Window& window, const Span& span);

@@ -222,11 +222,10 @@ TEST_F(LimitsTest, ReadsAreShedWhileSamplesWaitAndNoWriterIsRefused) {
   std::ofstream(hold) << "held";
   // The first is what the committer holds, the others fill the queue.
   for (int i = 0; i < 6; ++i) {
-    v1::ChunkBody body = OneColumn(1, NowUs(), 1000, {1.0});
-    body.GetReflection()->MutableUnknownFields(&body)->AddLengthDelimited(
-        1000, std::string(300'000, 'p'));
     ++sequence_;
-    ASSERT_TRUE(stream.Send(ChunkMessage(healthy_, sequence_, body)));
+    ASSERT_TRUE(stream.Send(
+        ChunkMessage(healthy_, sequence_,
+                     OneColumn(1, NowUs(), 1, std::vector<double>(kChunkSamplesMax, i + 0.1)))));
   }
   grpc::Status shed;
   EXPECT_TRUE(Eventually(
