@@ -238,7 +238,7 @@ class AskedProcessTest(TracesTest):
                           "6 handed_over 2"], said)  # fmt: skip
         self.assertEqual("", err)
         self.assertEqual([(5, 7, "capture-ep0-ba8-rank0.pt.trace.json"), (21, 22, "capture-ep0-ba23-rank0.pt.trace.json"),
-                          (29, 30, "capture-ep3-ba31-rank0.pt.trace.json"), (33, 34, "capture-ep3-ba35-rank0.pt.trace.json")],
+                          (29, 30, "capture-ep0-ba31-rank0.pt.trace.json"), (33, 34, "capture-ep0-ba35-rank0.pt.trace.json")],
                          [(note["first_batch"], note["last_batch"], note["name"]) for note in notes])  # fmt: skip
         self.assertEqual([-1, -1, 3, 3], [note["epoch"] for note in notes])
         for note in notes[:1] + notes[3:]:

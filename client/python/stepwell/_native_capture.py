@@ -282,7 +282,8 @@ class _Taking:
         try:
             last = self._first + self._over - 1
             rank = _rank()
-            name = f"capture-{_torch_export.stem(self._epoch, last, rank)}.pt.trace.json"
+            # In any epoch: its agent tells the master the name before, and the epoch goes with the file.
+            name = f"capture-{_torch_export.stem(0, last, rank)}.pt.trace.json"
             path = os.path.join(os.path.abspath(tempfile.mkdtemp(prefix="stepwell-traces-")), name)
             _torch_export.write(self._profile.profiler, path, rank)
             self._profile = None  # which holds all it saw
