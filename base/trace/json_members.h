@@ -1,5 +1,5 @@
 // JsonMembers: the members of an object that a parser has found to be valid JSON (the `args` of a TraceEvent), one after the
-// other. Looks at nothing twice: a tenth of what parsing it again takes. Of what is no object there are none; what is not
+// other, without another look at whether it is valid. Of what is no object there are none; what is not
 // valid is read within its bounds, and means nothing.
 //
 //   for (JsonMembers members(event.args); members.Next();) Use(members.name(), members.value());

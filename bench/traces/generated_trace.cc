@@ -1,6 +1,8 @@
 #include "bench/traces/generated_trace.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -61,15 +63,16 @@ void AppendKernel(int index, std::string& out) {
                   R"(,"pid":0,"tid":7,"ts":)", Us(begin), R"(,"cat":"ac2g","name":"ac2g"})");
 }
 
-}  // namespace
+using Append = void (*)(int index, std::string& out);
 
-TraceSource GeneratedProfile(int rank, int launch_count) {
-  return [rank, launch_count](const TakeBytes& take) -> absl::Status {
+// All that one appends for each index, then all of the next.
+TraceSource Made(int rank, std::vector<Append> appends, int count) {
+  return [rank, appends = std::move(appends), count](const TakeBytes& take) -> absl::Status {
     std::string piece =
         absl::StrCat(R"({"schemaVersion":1,"distributedInfo":{"rank":)", rank,
                      R"(},"baseTimeNanoseconds":1735611996000000000,"traceEvents":[)");
-    for (const auto append : {AppendOperators, AppendRuntime, AppendKernel}) {
-      for (int i = 0; i < launch_count; ++i) {
+    for (const Append append : appends) {
+      for (int i = 0; i < count; ++i) {
         append(i, piece);
         if (piece.size() < kPieceBytes) continue;
         if (absl::Status taken = take(piece); !taken.ok()) return taken;
@@ -80,19 +83,12 @@ TraceSource GeneratedProfile(int rank, int launch_count) {
   };
 }
 
-TraceSource Generated(int rank, int event_count) {
-  return [rank, event_count](const TakeBytes& take) -> absl::Status {
-    std::string piece =
-        absl::StrCat(R"({"schemaVersion":1,"distributedInfo":{"rank":)", rank,
-                     R"(},"baseTimeNanoseconds":1735611996000000000,"traceEvents":[)");
-    for (int i = 0; i < event_count; ++i) {
-      AppendEvent(i, piece);
-      if (piece.size() < kPieceBytes) continue;
-      if (absl::Status taken = take(piece); !taken.ok()) return taken;
-      piece.clear();
-    }
-    return take(piece + "\n]}\n");
-  };
+}  // namespace
+
+TraceSource Generated(int rank, int event_count) { return Made(rank, {AppendEvent}, event_count); }
+
+TraceSource GeneratedProfile(int rank, int launch_count) {
+  return Made(rank, {AppendOperators, AppendRuntime, AppendKernel}, launch_count);
 }
 
 }  // namespace stepwell::bench

@@ -196,17 +196,19 @@ class ProfilePluginTest(TensorBoardTest):
 
         self.assertTrue(self.eventually(are_listed), found)
         for session, first in ("ba0___2", 0), ("ba10___12", 10):
-            tools = self.ask(address, "run_tools", run=f"{run}/{session}")
-            self.assertLessEqual({"overview_page", "trace_viewer@"}, set(tools))
-            listed = self.ask(address, "hosts", run=f"{run}/{session}", tag="trace_viewer@")
-            hosts = [each["hostname"] for each in listed if each["hostname"] != "ALL_HOSTS"]
-            self.assertEqual(["rank0", "rank1"], sorted(re.findall(r"rank\d", " ".join(hosts))), hosts)
-            for host in hosts:
-                viewed = self.ask(address, "data", run=f"{run}/{session}", tag="trace_viewer@", host=host)
+            for viewed in self.viewed(address, f"{run}/{session}"):
                 names = [event["name"] for event in viewed["traceEvents"] if event["name"].startswith("train ")]
                 self.assertEqual([f"train {step}" for step in range(first, first + 3)], sorted(names))
             overview = self.ask(address, "data", run=f"{run}/{session}", tag="overview_page", host="ALL_HOSTS")
             self.assertTrue(any("host_idle_time_percent" in table.get("p", {}) for table in overview), overview)
+
+    def viewed(self, address: str, run: str) -> list[dict]:
+        """What its trace viewer has of each of the two hosts of a session, which has its overview, too."""
+        self.assertLessEqual({"overview_page", "trace_viewer@"}, set(self.ask(address, "run_tools", run=run)))
+        listed = self.ask(address, "hosts", run=run, tag="trace_viewer@")
+        hosts = [each["hostname"] for each in listed if each["hostname"] != "ALL_HOSTS"]
+        self.assertEqual(["rank0", "rank1"], sorted(re.findall(r"rank\d", " ".join(hosts))), hosts)
+        return [self.ask(address, "data", run=run, tag="trace_viewer@", host=host) for host in hosts]
 
     @unittest.skipUnless(_TENSORFLOW, "STEPWELL_TENSORFLOW_PYTHON names no interpreter; tests/run.sh --long --only readers makes one")
     def test_it_finds_what_tensorflow_recorded(self):
@@ -220,13 +222,7 @@ class ProfilePluginTest(TensorBoardTest):
         address = self.serve()
         self.assertTrue(self.eventually(lambda: sorted(self.ask(address, "runs")) == [f"{run}/ba0___2", f"{run}/ba10___12"]))
         for session, first in ("ba0___2", 0), ("ba10___12", 10):
-            tools = self.ask(address, "run_tools", run=f"{run}/{session}")
-            self.assertLessEqual({"overview_page", "trace_viewer@"}, set(tools))
-            listed = self.ask(address, "hosts", run=f"{run}/{session}", tag="trace_viewer@")
-            hosts = [each["hostname"] for each in listed if each["hostname"] != "ALL_HOSTS"]
-            self.assertEqual(["rank0", "rank1"], sorted(re.findall(r"rank\d", " ".join(hosts))), hosts)
-            for host in hosts:
-                viewed = self.ask(address, "data", run=f"{run}/{session}", tag="trace_viewer@", host=host)
+            for viewed in self.viewed(address, f"{run}/{session}"):
                 names = {event["name"] for event in viewed["traceEvents"] if event["name"].startswith("train")}
                 self.assertEqual({f"train {step}" for step in range(first, first + 3)}, names)
                 self.assertTrue(any("MatMul" in event["name"] for event in viewed["traceEvents"]), viewed)
