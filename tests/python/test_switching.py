@@ -77,19 +77,24 @@ class SwitchingTest(ProductTest):
             from stepwell import _run
             run = stepwell.init()
             run.record("before", 1)
-            awaited, await_ack = threading.Event(), _run.core.close_await
-            def told_await(*arguments):
-                awaited.set()
-                return await_ack(*arguments)
+            awaited, await_ack = {}, _run.core.close_await
+            def told_await(closing, timeout_ms):
+                if timeout_ms > 0:  # it waits for the master, in slices
+                    awaited[threading.get_ident()].set()
+                return await_ack(closing, timeout_ms)
             _run.core.close_await = told_await
-            flush = threading.Thread(target=lambda: print(run.flush(3600)), daemon=True)
-            flush.start(); awaited.wait()
+            def flush_without_end():
+                awaited[threading.get_ident()] = flush_awaits
+                print(run.flush(3600))
+            flush_awaits = threading.Event()
+            flush = threading.Thread(target=flush_without_end, daemon=True)
+            flush.start(); flush_awaits.wait()
             run.record("meanwhile", 1)
             run.off(); run.on(interval=0.5); run.off(); run.on()
             print(run.state, flush.is_alive())
             for call in (run.flush, run.close):
-                awaited.clear()
-                thread = threading.Thread(target=lambda: awaited.wait() and os.kill(os.getpid(), signal.SIGINT))
+                this_awaits = awaited[threading.get_ident()] = threading.Event()  # the other goes on meanwhile
+                thread = threading.Thread(target=lambda: this_awaits.wait() and os.kill(os.getpid(), signal.SIGINT))
                 thread.start()
                 try: call(3600)
                 except KeyboardInterrupt: print("interrupted")
