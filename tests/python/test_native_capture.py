@@ -50,6 +50,15 @@ with stepwell.init() as run:
         if not together(index + 1): break
 print("done")
 """
+_SAYS_ITS_EPOCH = """
+import os, time, torch, stepwell
+torch.set_num_threads(1)
+with stepwell.init() as run:
+    for index, batch in run.steps(iter(int, 1), epoch=3):
+        torch.mm(torch.ones(8, 8), torch.ones(8, 8))
+        time.sleep(0.02)
+        if os.path.exists(os.environ["END"]): break
+"""
 _STEPS = 4
 # What we promise, from the moment at which the master hears of it: it takes no answer of an agent's that would be too late for
 # that. How long a command needs to begin on a machine with other things to do is none of it.
@@ -156,6 +165,25 @@ class NativeCaptureTest(TracesTest):
         self.assertLess(max(begun_s), _BEGUN_S)
         self.assertGreater(max(begun_s), 0, "the log tells of another time")
         self.assertEqual([], [path.name for path in self.folder.iterdir() if path.name.startswith("stepwell-traces-")])
+
+    def test_a_training_that_says_its_epoch_is_captured_as_one_that_says_none(self):
+        process = self.start(_SAYS_ITS_EPOCH, variables={"PYTHONPATH": _TORCH, "END": str(self.end), "TMPDIR": str(self.folder)})
+        try:
+            self.assert_serves(0)
+            code, captured = self.capture("--native")
+        finally:
+            self.end.touch()
+            out, err = process.communicate(timeout=2 * WAIT_S)
+        self.assertEqual(0, process.returncode, out + err)
+        self.assertEqual(0, code, captured)
+        rank, = captured["ranks"]
+        first = captured["first_batch"]
+        headers = {trace["trace_no"]: trace["header"] for trace in self.traces()}
+        for each in (rank, rank["native"]):
+            self.assertEqual(["stored", _STEPS], [each["state"], each["step_count"]], captured)
+            header = headers[each["trace_no"]]
+            self.assertEqual([3, first, first + _STEPS - 1],
+                             [header["epoch"], header["first_batch"], header["last_batch"]])  # fmt: skip
 
 
 @unittest.skipUnless(_TORCH, "torch is not installed: deploy/install_packages.sh torch")
