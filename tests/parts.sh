@@ -402,7 +402,7 @@ part_tsan() {
   export TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1
   # The cores and the threads over them, sensors and rings among them. storage_tests have no threads, and the rest speaks to
   # PostgreSQL.
-  build tsan recorder_tests recorder_file_tests base_tests agent_tests agent_sensor_tests server_tests || return
+  build tsan recorder_tests recorder_file_tests base_tests trace_thread_tests agent_tests agent_sensor_tests server_tests || return
   # The gateway's calls go through gRPC in both directions: its hand-over of a call that ended, inlined into our
   # program from its headers, is ordered by counts inside of the library that ThreadSanitizer does not see.
   local without='^ConnectGatewayTest\.|contract_tests$'

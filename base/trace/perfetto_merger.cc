@@ -168,8 +168,9 @@ absl::Status PerfettoMerger::TakeEvent(std::string_view json) {
   std::optional<std::int64_t> time;
   if (event.phase != 'M') time = MergedTimeNs(impl.plan.inputs[impl.input], event.time);
   if (time.has_value() && impl.CanSay(*time)) NoteTime(*time);
+  const bool is_flow = event.phase == 's' || event.phase == 't' || event.phase == 'f';
+  STEPWELL_RETURN_IF_ERROR(impl.slices.WriteSome(is_flow));
   if (!impl.Take(event, time)) ++impl.left_out_count;
-  STEPWELL_RETURN_IF_ERROR(impl.slices.WriteSome());
   return impl.writer.HandOver(PerfettoWriter::kBlockBytes);
 }
 

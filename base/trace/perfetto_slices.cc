@@ -30,8 +30,9 @@ void PerfettoSlices::AddFlow(Lane lane, std::int64_t time_ns, std::uint64_t id, 
   flows_.push_back({.lane = lane, .is_end = is_end, .time_ns = time_ns, .id = id, .slice = 0});
 }
 
-absl::Status PerfettoSlices::WriteSome() {
-  return held_bytes() < held_bytes_max_ ? absl::OkStatus() : WriteHeld();
+absl::Status PerfettoSlices::WriteSome(bool is_flow_next) {
+  const std::size_t most = is_flow_next ? 2 * held_bytes_max_ : held_bytes_max_;
+  return held_bytes() < most ? absl::OkStatus() : WriteHeld();
 }
 
 absl::Status PerfettoSlices::WriteAll() {

@@ -38,8 +38,9 @@ class PerfettoSlices {
   // Of the innermost slice of the lane at that time.
   void AddFlow(Lane lane, std::int64_t time_ns, std::uint64_t id, bool is_end);
 
-  // Writes those that are held where they are too many; all of them, and their ends.
-  [[nodiscard]] absl::Status WriteSome();
+  // Writes those that are held where they are too many; all of them, and their ends. Before what may be a flow of the last
+  // slice they may be twice as many.
+  [[nodiscard]] absl::Status WriteSome(bool is_flow_next);
   [[nodiscard]] absl::Status WriteAll();
 
   // Of what was added and not written yet.

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/trace/event_batches.h"
 #include "base/trace/gzip_unpacker.h"
 #include "base/trace/perfetto_merger.h"
 #include "base/trace/trace_merger.h"
@@ -79,11 +80,16 @@ std::unique_ptr<MergeWriter> WriterOf(const MergePlan& plan, MergeForm form, Tak
 
 absl::StatusOr<TraceForm> ReadTrace(const TraceSource& source, TraceSplitter::Takers takers,
                                     SliceForm slice_form) {
-  FormSplitter splitter(slice_form, std::move(takers));
+  EventBatches batches(std::move(takers));
+  FormSplitter splitter(slice_form, batches.Gathered());
   GzipUnpacker unpacker([&](std::string_view bytes) { return splitter.Feed(bytes); });
-  STEPWELL_RETURN_IF_ERROR(source([&](std::string_view bytes) { return unpacker.Feed(bytes); }));
-  STEPWELL_ASSIGN_OR_RETURN(TraceForm form, splitter.Finish());
-  form.is_cut = form.is_cut || !unpacker.at_end();
+  const absl::Status read = source([&](std::string_view bytes) { return unpacker.Feed(bytes); });
+  absl::StatusOr<TraceForm> form = read.ok() ? splitter.Finish() : read;
+  // What came before a failure is handed on, too.
+  const absl::Status taken = batches.Finish();
+  STEPWELL_RETURN_IF_ERROR(read);
+  STEPWELL_RETURN_IF_ERROR(taken);
+  if (form.ok()) form->is_cut = form->is_cut || !unpacker.at_end();
   return form;
 }
 

@@ -26,6 +26,7 @@ namespace stepwell {
 using TraceSource = std::function<absl::Status(const TakeBytes& take)>;
 
 // What is missing at the end is no failure: the form says that it was cut. `slice_form`: of those in Perfetto's form.
+// The takers are called one after the other, of a large trace on a thread of its own while `source` reads on.
 [[nodiscard]] absl::StatusOr<TraceForm> ReadTrace(const TraceSource& source,
                                                   TraceSplitter::Takers takers,
                                                   SliceForm slice_form = SliceForm::kWhole);

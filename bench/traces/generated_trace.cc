@@ -28,39 +28,76 @@ std::string Us(std::int64_t ns) {
 // A launch each 20 us; its kernel runs 300 us later.
 std::int64_t LaunchNs(int index) { return std::int64_t{20'000} * index; }
 
+// As Kineto lays it out: `row` is its process and thread.
+struct Activity {
+  std::string kind;
+  std::string name;
+  std::string row;
+  std::int64_t begin_ns = 0;
+  std::int64_t duration_ns = 0;
+  std::string args;
+};
+
+std::string Row(int pid, int tid) { return absl::StrCat(R"("pid": )", pid, R"(, "tid": )", tid); }
+
+void AppendActivity(const Activity& activity, std::string& out) {
+  absl::StrAppend(&out, out.ends_with('[') ? "" : ",", "\n  {\n    ", R"("ph": "X", "cat": ")",
+                  activity.kind, R"(", "name": ")", activity.name, R"(", )", activity.row,
+                  ",\n    ", R"("ts": )", Us(activity.begin_ns), R"(, "dur": )",
+                  Us(activity.duration_ns), ",\n    ", R"("args": {)", "\n      ", activity.args,
+                  "\n    }\n  }");
+}
+
+// What stands behind an activity that has a flow: its own end of it.
+void AppendFlow(const char* phase, int index, const Activity& activity, std::string& out) {
+  absl::StrAppend(&out, ",\n  {\n    ", R"("ph": ")", phase, R"(", "id": )", index + 1, ", ",
+                  activity.row, R"(, "ts": )", Us(activity.begin_ns), ",\n    ",
+                  R"("cat": "ac2g", "name": "ac2g")", *phase == 'f' ? R"(, "bp": "e")" : "",
+                  "\n  }");
+}
+
 void AppendOperators(int index, std::string& out) {
   const std::int64_t begin = LaunchNs(index);
-  absl::StrAppend(&out, index == 0 ? "\n" : ",\n",
-                  R"({"ph":"X","cat":"cpu_op","name":"aten::linear_)", index % 211,
-                  R"(","pid":4711,"tid":)", 4711 + index % 2, R"(,"ts":)", Us(begin), R"(,"dur":)",
-                  Us(15'000 + index % 900), R"(,"args":{"External id":)", 2 * index + 1,
-                  R"(,"Record function id":0,"Ev Idx":)", 2 * index, "}}");
-  absl::StrAppend(&out, ",\n", R"({"ph":"X","cat":"cpu_op","name":"aten::addmm","pid":4711,"tid":)",
-                  4711 + index % 2, R"(,"ts":)", Us(begin + 2'000), R"(,"dur":)",
-                  Us(11'000 + index % 700), R"(,"args":{"External id":)", 2 * index + 2,
-                  R"(,"Record function id":0,"Ev Idx":)", 2 * index + 1, "}}");
+  const auto args = [&](int which) {
+    return absl::StrCat(R"("External id": )", 2 * index + which + 1,
+                        R"(,"Record function id": 0, "Ev Idx": )", 2 * index + which);
+  };
+  AppendActivity({"cpu_op", absl::StrCat("aten::linear_", index % 211), Row(4711, 4711 + index % 2),
+                  begin, 15'000 + index % 900, args(0)},
+                 out);
+  AppendActivity({"cpu_op", "aten::addmm", Row(4711, 4711 + index % 2), begin + 2'000,
+                  11'000 + index % 700, args(1)},
+                 out);
 }
 
 void AppendRuntime(int index, std::string& out) {
-  absl::StrAppend(&out, ",\n",
-                  R"({"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":4711,"tid":)",
-                  4711 + index % 2, R"(,"ts":)", Us(LaunchNs(index) + 5'000), R"(,"dur":)",
-                  Us(4'000 + index % 500), R"(,"args":{"External id":)", 2 * index + 2,
-                  R"(,"cbid":211,"correlation":)", index + 1, "}}");
+  const Activity launch = {"cuda_runtime",
+                           "cudaLaunchKernel",
+                           Row(4711, 4711 + index % 2),
+                           LaunchNs(index) + 5'000,
+                           4'000 + index % 500,
+                           absl::StrCat(R"("External id": )", 2 * index + 2,
+                                        R"(,"cbid": 211, "correlation": )", index + 1)};
+  AppendActivity(launch, out);
+  AppendFlow("s", index, launch, out);
 }
 
 void AppendKernel(int index, std::string& out) {
-  const std::int64_t begin = LaunchNs(index) + 300'000;
-  absl::StrAppend(&out, ",\n", R"({"ph":"X","cat":"kernel","name":"void gemm_kernel<float, )",
-                  index % 61, R"x(>(float const*, float*, int)","pid":0,"tid":7,"ts":)x", Us(begin),
-                  R"(,"dur":)", Us(18'000 + index % 1'500), R"(,"args":{"External id":)",
-                  2 * index + 2, R"(,"device":0,"stream":7,"correlation":)", index + 1,
-                  R"(,"registers per thread":90,"grid":[128,4,1],"block":[256,1,1]}})");
-  absl::StrAppend(&out, ",\n", R"({"ph":"s","id":)", index + 1, R"(,"pid":4711,"tid":)",
-                  4711 + index % 2, R"(,"ts":)", Us(LaunchNs(index) + 5'000),
-                  R"(,"cat":"ac2g","name":"ac2g"})");
-  absl::StrAppend(&out, ",\n", R"({"ph":"f","bp":"e","id":)", index + 1,
-                  R"(,"pid":0,"tid":7,"ts":)", Us(begin), R"(,"cat":"ac2g","name":"ac2g"})");
+  const Activity kernel = {
+      "kernel",
+      absl::StrCat("void gemm_kernel<float, ", index % 61, ">(float const*, float*, int)"),
+      Row(0, 7),
+      LaunchNs(index) + 300'000,
+      18'000 + index % 1'500,
+      absl::StrCat(R"("External id": )", 2 * index + 2,
+                   R"(,"queued": 0, "device": 0, "context": 1,
+      "stream": 7, "correlation": )",
+                   index + 1, R"(,
+      "registers per thread": 90,
+      "grid": [128, 4, 1],
+      "block": [256, 1, 1])")};
+  AppendActivity(kernel, out);
+  AppendFlow("f", index, kernel, out);
 }
 
 using Append = void (*)(int index, std::string& out);

@@ -9,7 +9,8 @@ namespace stepwell::bench {
 TraceSource Generated(int rank, int event_count);
 
 // A training on a GPU, as Kineto orders it: all operators, each with one inside it, then all calls that launched, then all
-// kernels with their flows; so nothing is in order of time. Six events a launch, about 240 bytes each.
+// kernels, each of these two with its own end of their flow behind it; so nothing is in order of time. Six events a launch,
+// about 160 bytes each.
 TraceSource GeneratedProfile(int rank, int launch_count);
 
 }  // namespace stepwell::bench

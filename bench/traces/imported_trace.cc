@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
@@ -87,10 +88,10 @@ double PeakMegabytes(pid_t pid) {
 }
 
 // Bytes of what is written.
-std::int64_t WriteTrace(const std::string& path, int event_count) {
+std::int64_t WriteTrace(const std::string& path, int launch_count) {
   std::ofstream file(path, std::ios::binary);
   std::int64_t bytes = 0;
-  DieUnless(Generated(3, event_count)([&](std::string_view piece) -> absl::Status {
+  DieUnless(GeneratedProfile(3, launch_count)([&](std::string_view piece) -> absl::Status {
     bytes += static_cast<std::int64_t>(piece.size());
     if (!file.write(piece.data(), static_cast<std::streamsize>(piece.size()))) {
       return absl::ResourceExhaustedError("no room for a trace");
@@ -121,6 +122,18 @@ double PackingSeconds(const std::string& path) {
   return seconds;
 }
 
+struct Merges {
+  std::vector<double> rates, command, master;
+};
+
+void PrintMerges(const std::string& name, const std::string& what, const Merges& merges) {
+  PrintOurs(name, "MB/s", what, Promised(">= 100"), merges.rates);
+  PrintOurs(name + "_resident", "MB", "the command's largest resident size meanwhile",
+            Promised("<= 300"), merges.command);
+  PrintOurs(name + "_master", "MB", "the master's largest resident size meanwhile",
+            Promised("<= 300"), merges.master);
+}
+
 }  // namespace
 
 void MeasureImport(const std::string& binary, bool is_quick) {
@@ -131,9 +144,9 @@ void MeasureImport(const std::string& binary, bool is_quick) {
   const absl::Cleanup clean = [&folder] { std::filesystem::remove_all(folder); };
   std::string path = folder / "0.json";
   const double megabytes =
-      static_cast<double>(WriteTrace(path, is_quick ? 450'000 : 4'500'000)) / kMegabyte;
+      static_cast<double>(WriteTrace(path, is_quick ? 80'000 : 800'000)) / kMegabyte;
   Pairs cpu;
-  std::vector<double> rates, command, ours, merge, merge_command, merge_master;
+  std::vector<double> rates, command, ours;
   for (int run = 0; run < kRuns; ++run) {
     // Another name, or it is there already.
     const std::string next = folder / absl::StrCat("run", run, ".json");
@@ -154,14 +167,17 @@ void MeasureImport(const std::string& binary, bool is_quick) {
                  megabytes, brought.seconds, brought.cpu_seconds, cpu.theirs.back(),
                  master.CpuSeconds() - before);
   }
-  const std::string merged = folder / "merged.pftrace";
+  // Into either form, by turns.
+  Merges perfetto, json;
   for (int run = 0; run < kRuns; ++run) {
-    ForgetPeak(master.pid());
-    const Ran made = RunCommand({binary, "trace", "merge", "--trial", kTrial, "1", "--server",
-                                 master.grpc_address(), "--output", merged});
-    merge.push_back(megabytes / made.seconds);
-    merge_command.push_back(made.megabytes);
-    merge_master.push_back(PeakMegabytes(master.pid()));
+    for (auto& [merges, file] : {std::pair(&perfetto, "merged.pftrace"), {&json, "merged.json"}}) {
+      ForgetPeak(master.pid());
+      const Ran made = RunCommand({binary, "trace", "merge", "--trial", kTrial, "1", "--server",
+                                   master.grpc_address(), "--output", folder / file});
+      merges->rates.push_back(megabytes / made.seconds);
+      merges->command.push_back(made.megabytes);
+      merges->master.push_back(PeakMegabytes(master.pid()));
+    }
   }
   const std::string what = absl::StrCat("JSON of Kineto's form, ", static_cast<int>(megabytes),
                                         " MB, by 'stepwell trace import'");
@@ -174,12 +190,9 @@ void MeasureImport(const std::string& binary, bool is_quick) {
             Promised("<= 300"), command);
   PrintOurs("traces.import_master", "MB", "the master's largest resident size meanwhile",
             Promised("<= 300"), ours);
-  PrintOurs("traces.stored_merge", "MB/s", "the same into Perfetto's form, merged at the master",
-            OwnBar(">= 100"), merge);
-  PrintOurs("traces.stored_merge_resident", "MB", "the command's largest resident size meanwhile",
-            Promised("<= 300"), merge_command);
-  PrintOurs("traces.stored_merge_master", "MB", "the master's largest resident size meanwhile",
-            Promised("<= 300"), merge_master);
+  PrintMerges("traces.stored_merge", "the same into Perfetto's form, merged at the master",
+              perfetto);
+  PrintMerges("traces.stored_json", "the same into Chrome's form, merged at the master", json);
 }
 
 }  // namespace stepwell::bench

@@ -60,7 +60,9 @@ void TellLeftOut(const ReadProfile& profile, const std::string& of, std::ostream
 }
 
 void TellNoSteps(const std::string& name, std::ostream& err) {
-  err << "stepwell: " << Printable(name) << " has no step and no operator of PyTorch's profiler\n";
+  err << "stepwell: " << Printable(name)
+      << " has no step and no operator of PyTorch's profiler; of a recorded run 'stepwell report "
+         "TRIAL' tells\n";
 }
 
 }  // namespace stepwell::cli

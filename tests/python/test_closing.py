@@ -74,13 +74,16 @@ class ClosingTest(unittest.TestCase):
     def test_the_end_says_what_to_do_where_a_master_that_was_named_does_not_answer(self):
         for name, more, text in [
             ("of this machine", {"absent": "127.0.0.1:7817"},
-             "no master at 127.0.0.1:7817: stepwell serve, and its agent sends it (later stepwell upload --server "
+             "no master at 127.0.0.1:7817 (STEPWELL_SERVER names another): "
+             "stepwell serve, and its agent sends it (later stepwell upload --server "
              "127.0.0.1:7817 '/tmp/a b'), then stepwell report run"),
             ("at another port", {"absent": "localhost:1"},
-             "no master at localhost:1: stepwell serve --grpc-listen localhost:1, and its agent sends it (later stepwell "
+             "no master at localhost:1 (STEPWELL_SERVER names another): "
+             "stepwell serve --grpc-listen localhost:1, and its agent sends it (later stepwell "
              "upload --server localhost:1 '/tmp/a b'), then stepwell report run"),
             ("of another machine", {"absent": "10.0.0.1:7817"},
-             "no master at 10.0.0.1:7817: its agent sends it to one that comes (later stepwell upload --server "
+             "no master at 10.0.0.1:7817 (STEPWELL_SERVER names another): "
+             "its agent sends it to one that comes (later stepwell upload --server "
              "10.0.0.1:7817 '/tmp/a b'), then stepwell report run"),
             ("of windows that nobody knows of", {"unknown_count": 1200},
              "not known to be stored, 1,200 windows before the last: stepwell agent status, then stepwell report run"),

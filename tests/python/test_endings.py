@@ -240,7 +240,8 @@ class EndingsTest(ProductTest):
             server = f"127.0.0.1:{free.getsockname()[1]}"
         _, err = self.run_trial(RECORDED, variables={"STEPWELL_SERVER": server, "STEPWELL_EXIT_WAIT": "0.2"})
         self.assertEqual(
-            f"stepwell: no master at {server}: stepwell serve --grpc-listen {server}, and its agent sends it (later "
+            f"stepwell: no master at {server} (STEPWELL_SERVER names another): "
+            f"stepwell serve --grpc-listen {server}, and its agent sends it (later "
             f"stepwell upload --server {server} {os.environ['PRODUCT_SPOOL']}), then stepwell report {self.trial}",
             err.splitlines()[-1])  # fmt: skip
 

@@ -64,7 +64,7 @@ def ending(trial: str | None, stored: bool, message: str, page: str = "", *, unk
         return f"not known to be stored, {unknown_count:,} windows before the last: stepwell agent status, then {report}"
     if absent:
         upload = f"stepwell upload --server {absent} {shlex.quote(spool_dir)}"
-        return f"no master at {absent}: {_first_at(absent)} (later {upload}), then {report}"
+        return f"no master at {absent} (STEPWELL_SERVER names another): {_first_at(absent)} (later {upload}), then {report}"
     return f"not stored yet, its agent goes on: {report}, or stepwell agent status"
 
 

@@ -338,6 +338,27 @@ TEST(PerfettoMerger, SlicesComeBackAsTheyWere) {
   }
 }
 
+// Kineto writes an activity's end of a flow behind it: also where the slices that are held are too many just then.
+TEST(PerfettoMerger, AFlowBehindItsSliceFindsIt) {
+  std::string events;
+  constexpr int kLaunches = 500;
+  for (const bool is_end : {false, true}) {
+    for (int i = 0; i < kLaunches; ++i) {
+      const std::string row = absl::StrCat(R"("pid":)", is_end, R"(,"tid":1,"ts":)", 10 * i);
+      absl::StrAppend(&events, events.empty() ? "" : ",", R"({"ph":"X","name":"n","dur":5,)", row,
+                      R"(},{"ph":")", is_end ? "f" : "s", R"(","bp":"e","id":)", i + 1, ",", row,
+                      "}");
+    }
+  }
+  const Merged merged = Merge({Trace(0, events)}, {.is_packed = false, .held_bytes_max = 500});
+  EXPECT_EQ(merged.left_out, 0);
+  const auto slices = merged.trace.Named("n");
+  EXPECT_THAT(slices, SizeIs(2 * kLaunches));
+  for (const PerfettoEvent& slice : slices) {
+    EXPECT_EQ(slice.flows.size() + slice.ended_flows.size(), 1U);
+  }
+}
+
 TEST(PerfettoMerger, AMergedTraceIsATraceAgain) {
   const std::vector<std::string> ranks = {
       Trace(0, R"({"ph":"X","name":"a","cat":"k","ts":10.5,"dur":4,"pid":1,"tid":2,)"
