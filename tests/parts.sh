@@ -274,8 +274,10 @@ part_frameworks() {
   # Kineto's files, too: part `readers` has those of Debian's torch.
   reader_environment tensorboard "TensorBoard's reader of Kineto's files" &&
     local -x STEPWELL_TENSORBOARD_PYTHON=$readers/tensorboard/bin/python
+  reader_environment perfetto "Perfetto's descriptors of Kineto's traces" --require-hashes &&
+    local -x STEPWELL_PERFETTO_PYTHON=$readers/perfetto/bin/python
   STEPWELL_FRAMEWORKS_PYTHON=$folder/bin/python python_tests frameworks "${program%/*}" \
-    test_frameworks test_torch test_native_capture test_tensorboard.TorchPluginTest
+    test_frameworks test_torch test_native_capture test_tensorboard.TorchPluginTest test_perfetto
 }
 
 # What others read of ours, by their own readers: Perfetto's published descriptors, NVTX, TensorBoard with both plugins, over what

@@ -188,9 +188,10 @@ std::vector<std::size_t> FindTimeLines(const std::vector<double>& starts, const 
 absl::Status CheckMergeInput(const MergeInput& input, MergeAlignment alignment) {
   const TraceOrigin& origin = input.origin;
   if (!input.rank.has_value() && !origin.rank.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        input.label,
-        ": nothing tells its rank (no rank in its name, no distributedInfo): name it"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(input.label,
+                     ": nothing tells its rank (none of 0 to 2147483647 in its name or "
+                     "distributedInfo): name it"));
   }
   if (!origin.first_time_ns.has_value()) {
     return absl::InvalidArgumentError(

@@ -1,5 +1,7 @@
 #include "base/trace/merge_rows.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 
 #include "absl/strings/numbers.h"
@@ -60,7 +62,9 @@ std::string MergeRows::ProcessName(std::size_t input, std::string_view pid) cons
 
 std::int64_t MergeRows::SortIndex(std::size_t input) const {
   const PlacedInput& placed = plan_.inputs[input];
-  return placed.rank * kRowsOfRank + (placed.is_native ? kRowsOfRank / 2 : 0);
+  // An int32 in both forms.
+  return std::min<std::int64_t>(
+      placed.rank * kRowsOfRank + (placed.is_native ? kRowsOfRank / 2 : 0), INT32_MAX);
 }
 
 MergeRows::Row MergeRows::ThreadOf(std::int64_t process, std::string_view tid) {

@@ -137,6 +137,8 @@ bool TraceMerger::WriteEvent(const TraceEvent& event) {
     if (!merged.has_value() || __builtin_sub_overflow(*merged, plan_.base_time_ns, &time_ns)) {
       return false;
     }
+    // Far before all others, as a broken clock has it: no viewer shows what lies before the base.
+    if (event.phase != 'M' && time_ns < 0) return false;
     if (event.phase != 'M') NoteTime(*merged);
     last_ns_ = std::max(last_ns_, *merged);
     // Copied as it was written, digit by digit, unless its clock drifts.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "client/agent/epoch_log.h"
 #include "client/agent/master_reading.h"
 
 namespace stepwell::agent {
@@ -79,36 +80,49 @@ void RankTrace::EnterThread(const SpanThread& thread) {
 }
 
 SpanTrace& RankTrace::TraceAt(std::int64_t begin_ns) {
-  const bool is_of_ending = ending_ != nullptr && begin_ns < ending_end_ns_;
+  const bool is_of_ending = ending_ != nullptr && (begin_ns < ending_end_ns_ || !has_begun_);
   return is_of_ending ? ending_->spans : cycle_->spans;
+}
+
+void RankTrace::NoteBegin(std::int64_t begin_ns, std::int32_t batch) {
+  // A worker counts its steps by itself.
+  const bool is_of_step = batch >= 0 && thread_ && thread_->worker < 0;
+  if (has_begun_ || !is_of_step || begin_ns < ending_end_ns_) return;
+  has_begun_ = true;
+  clock_due_ = -absl::InfiniteDuration();
 }
 
 void RankTrace::AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
                         std::int32_t batch) {
+  NoteBegin(begin_ns, batch);
   TraceAt(begin_ns).AddSpan(name, begin_ns, end_ns, batch);
 }
 
 void RankTrace::AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) {
   // A worker counts its steps by itself: they name no file.
   if (thread_ && thread_->worker >= 0) return AddSpan("step", begin_ns, end_ns, batch);
+  NoteBegin(begin_ns, batch);
   TraceAt(begin_ns).AddStep(begin_ns, end_ns, batch);
   const std::int64_t steps = identity_.tracing.cycle_steps;
   if (steps > 0 && thread_ && (std::int64_t{batch} + 1) % steps == 0) EndCycle(end_ns);
 }
 
 void RankTrace::AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) {
+  NoteBegin(time_ns, batch);
   TraceAt(time_ns).AddInstant(name, time_ns, batch);
 }
 
 void RankTrace::AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
                          double value) {
-  TraceAt(time_ns).AddValue(series, unit, time_ns, value);
+  // An epoch is recorded as it begins, and a cycle has the one of its last step.
+  const bool is_of_next = series == kEpochSeries && time_ns >= ending_end_ns_;
+  (is_of_next ? cycle_->spans : TraceAt(time_ns)).AddValue(series, unit, time_ns, value);
 }
 
 void RankTrace::AddSystemMetric(const std::string& name, const std::string& unit,
                                 std::int64_t time_ns, double value) {
   // Else they would wait in memory for a first span.
-  if (cycle_->has_spans()) TraceAt(time_ns).AddValue(name, unit, time_ns, value);
+  if (cycle_->has_spans() || !has_begun_) TraceAt(time_ns).AddValue(name, unit, time_ns, value);
 }
 
 void RankTrace::EndCycle(std::int64_t end_ns) {
@@ -117,6 +131,7 @@ void RankTrace::EndCycle(std::int64_t end_ns) {
   ending_ = std::exchange(cycle_, MakeCycle(epoch));
   ending_end_ns_ = end_ns;
   ending_flushes_ = 0;
+  has_begun_ = false;
   cycle_->spans.EnterThread(*thread_);
   clock_due_ = -absl::InfiniteDuration();
 }
@@ -132,22 +147,21 @@ void RankTrace::NoteClock(ClockOffset& offset, const Clock& clock, const ClockAn
     const std::int64_t at_ns = anchor.ToUnixNs(MonotonicNs());
     if (ending_ != nullptr) ending_->spans.AddWallClock(at_ns, ahead_ns);
     if (is_begun) cycle_->spans.AddWallClock(at_ns, ahead_ns);
-    if (is_begun) clock_due_ = monotonic + kClockInterval;
+    clock_due_ = monotonic + kClockInterval;
   }
   const std::optional<MasterClock::Reading> reading = ReadMasterClock(anchor, offset, clock);
   if (!reading) return;
   const std::string trial = absl::StrCat(identity_.project, "/", identity_.trial);
-  if (ending_ != nullptr) ending_->spans.AddMasterClock(*reading, trial);
-  if (!is_begun) return;
   clock_due_ = monotonic + kClockInterval;
-  cycle_->spans.AddMasterClock(*reading, trial);
+  if (ending_ != nullptr) ending_->spans.AddMasterClock(*reading, trial);
+  if (is_begun) cycle_->spans.AddMasterClock(*reading, trial);
 }
 
 void RankTrace::Flush() {
   FlushCycle(*cycle_);
   if (ending_ == nullptr) return;
   FlushCycle(*ending_);
-  if (++ending_flushes_ < kEndingFlushes) return;
+  if (!has_begun_ || ++ending_flushes_ < kEndingFlushes) return;
   FinishCycle(*ending_);
   ending_ = nullptr;
 }

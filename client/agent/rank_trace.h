@@ -11,7 +11,9 @@
 //   trace.Finish();      // the process is over, and all of it was drained
 //
 // A cycle ends with the step of the process itself whose batch is the last of so many, counted from batch 0: ranks have the
-// same ones, also after a resume. What other threads did before that moment is told after it: it goes by its begin.
+// same ones, also after a resume. What other threads did before that moment is told after it: it goes by its begin. What
+// follows outside any step (the fetch that finds the loader's end, an evaluation) belongs to the cycle before, whose file
+// has its name once the next one's first step has begun, or the process is over: a file without a step would be no cycle's.
 #pragma once
 
 #include <cstdint>
@@ -92,6 +94,8 @@ class RankTrace final : public SpanSink {
 
   std::unique_ptr<Cycle> MakeCycle(std::int64_t epoch) const;
   std::string PathOf(const std::string& name) const;
+  // The next cycle has, with the first that is of one of its steps.
+  void NoteBegin(std::int64_t begin_ns, std::int32_t batch);
   SpanTrace& TraceAt(std::int64_t begin_ns);
   void EndCycle(std::int64_t end_ns);
   void FlushCycle(Cycle& cycle) const;
@@ -107,8 +111,9 @@ class RankTrace final : public SpanSink {
   std::int64_t pid_ = 0;
   std::optional<SpanThread> thread_;
   std::unique_ptr<Cycle> cycle_;
-  // The one before, until all threads were drained up to its end.
+  // The one before, until the next has begun and all threads were drained up to its end.
   std::unique_ptr<Cycle> ending_;
+  bool has_begun_ = true;
   std::int64_t ending_end_ns_ = 0;
   int ending_flushes_ = 0;
   absl::Duration clock_due_ = -absl::InfiniteDuration();

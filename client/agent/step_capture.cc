@@ -151,7 +151,7 @@ void StepCapture::AddValue(const std::string& series, const std::string& unit, s
     values_.pop_front();
     TakeRoom(-std::int64_t{sizeof(Value)});
   }
-  values_.push_back({time_ns, value, NumberOf(series), NumberOf(unit)});
+  values_.push_back({time_ns, value, NumberOf(series), NumberOf(unit), next_order_++});
   TakeRoom(sizeof(Value));
 }
 
@@ -226,11 +226,14 @@ StepCapture::Totals StepCapture::totals() const {
 void StepCapture::WriteTo(SpanSink& sink) const {
   const std::optional<Window> window = FindWindow();
   if (!window) return;
-  // First, for one of them is the epoch.
-  for (const Value& value : values_) {
-    if (value.time_ns < window->begin_ns || value.time_ns > window->end_ns) continue;
-    sink.AddValue(texts_[value.series], texts_[value.unit], value.time_ns, value.value);
-  }
+  // Among the spans, as they came: one of them is the epoch, of what follows.
+  auto value = values_.begin();
+  const auto add_values_before = [&](std::uint64_t order) {
+    for (; value != values_.end() && value->order < order; ++value) {
+      if (value->time_ns < window->begin_ns || value->time_ns > window->end_ns) continue;
+      sink.AddValue(texts_[value->series], texts_[value->unit], value->time_ns, value->value);
+    }
+  };
   std::vector<const Span*> in_order;
   for (const std::deque<Span>* spans : {&own_steps_, &spans_, &outside_}) {
     for (const Span& span : *spans) {
@@ -240,6 +243,7 @@ void StepCapture::WriteTo(SpanSink& sink) const {
   std::sort(in_order.begin(), in_order.end(),
             [](const Span* a, const Span* b) { return a->order < b->order; });
   for (const Span* span : in_order) {
+    add_values_before(span->order);
     sink.EnterThread(threads_[span->thread]);
     switch (span->kind) {
       case Kind::kSpan:
@@ -253,6 +257,7 @@ void StepCapture::WriteTo(SpanSink& sink) const {
         break;
     }
   }
+  add_values_before(next_order_);
 }
 
 }  // namespace stepwell::agent

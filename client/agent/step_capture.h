@@ -105,6 +105,7 @@ class StepCapture final : public SpanSink {
     double value = 0;
     std::uint32_t series = 0;
     std::uint32_t unit = 0;
+    std::uint64_t order = 0;  // as a span's
   };
   struct Loss {
     std::int64_t event_count = 0;

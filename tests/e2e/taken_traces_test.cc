@@ -118,6 +118,46 @@ TEST_F(TakenTracesTest, AMergeOfAllLeavesOutWhatCannotBeUnpackedOrPlaced) {
   }
 }
 
+// As Perfetto's page does with what the command says: one trace is fetched as it is, several as a merge.
+TEST_F(TakenTracesTest, WhatIsOpenedIsServedOnceAtTheAddressThatIsTold) {
+  StartMaster();
+  Record("kept", 10);
+  ASSERT_EQ(Command({"trace", "import", "kept", Write("ep0-ba7-rank0.json", kTwoEvents),
+                     Write("ep0-ba7-rank1.json", kTwoEvents)})
+                .ending,
+            "exit 0");
+  const std::string one = scratch_ / "one", all = scratch_ / "all.pftrace";
+  ASSERT_EQ(Command({"trace", "get", "kept", "2", "--output", one}).ending, "exit 0");
+  ASSERT_EQ(Command({"trace", "merge", "--trial", "kept", "--output", all}).ending, "exit 0");
+  for (const auto& [trace_no, file] : {std::pair<std::string, std::string>("2", one), {"", all}}) {
+    SCOPED_TRACE(trace_no);
+    const std::string log = scratch_ / ("open" + trace_no);
+    std::vector<std::string> words = {BuiltProgram("stepwell"), "trace", "open", "kept"};
+    if (!trace_no.empty()) words.push_back(trace_no);
+    words.insert(words.end(), {"--port", "0", "--server", master_->grpc_address()});
+    ChildProcess command;
+    command.Start(words, {}, log);
+    const std::string before = "https://ui.perfetto.dev/#!/?url=";
+    std::string url;
+    ASSERT_TRUE(Eventually(
+        [&] {
+          const std::string said = ReadWhole(log);
+          const std::size_t at = said.find(before);
+          const std::size_t end = said.find('\n', at);
+          if (at == std::string::npos || end == std::string::npos) return false;
+          url = said.substr(at + before.size(), end - at - before.size());
+          return true;
+        },
+        absl::Seconds(30)))
+        << ReadWhole(log);
+    const std::string got = scratch_ / ("got" + trace_no);
+    const std::string fetch = absl::StrCat("curl --silent --fail --output '", got, "' '", url, "'");
+    EXPECT_EQ(std::system(fetch.c_str()), 0) << fetch;
+    EXPECT_EQ(ReadWhole(got), ReadWhole(file));
+    EXPECT_EQ(command.Wait(absl::Seconds(30)), "exit 0") << ReadWhole(log);
+  }
+}
+
 TEST_F(TakenTracesTest, SessionsOfOneHostLieInTensorboardsLayoutAsTheyWere) {
   StartMaster();
   Record("kept", 10);

@@ -48,16 +48,16 @@ _TRAINING = """
         worker.join()
     """
 _PROFILED = """
-    import torch, stepwell
-    torch.set_num_threads(1)
-    leaf = torch.randn(4, requires_grad=True)
-    with stepwell.init() as run, stepwell.torch_profiler(schedule=stepwell.schedule(warmup=1, active=3, repeat=1)) as profiler:
-        for index, batch in run.steps(range(5)):
-            with run.scope("train_batch"):
-                torch.mm(torch.ones(64, 64), torch.ones(64, 64))
-                leaf.sum().backward()
-            profiler.step()
-    """
+import torch, stepwell
+torch.set_num_threads(1)
+leaf = torch.randn(4, requires_grad=True)
+with stepwell.init() as run, stepwell.torch_profiler(schedule=stepwell.schedule(warmup=1, active=3, repeat=1)) as profiler:
+    for index, batch in run.steps(range(5)):
+        with run.scope("train_batch"):
+            torch.mm(torch.ones(64, 64), torch.ones(64, 64))
+            leaf.sum().backward()
+        profiler.step()
+"""
 
 
 @functools.cache
@@ -254,18 +254,24 @@ class PerfettoTest(TracesTest):
 
     @unittest.skipUnless(_TORCH, "torch is not installed: deploy/install_packages.sh torch")
     def test_a_merge_with_a_profile_of_torchs_is_what_perfetto_publishes(self):
-        traces = self.folder / "traces"
-        self.run_trial(_PROFILED, variables={"PYTHONPATH": _TORCH, "RANK": "0", "TMPDIR": str(self.folder),
-                                             "STEPWELL_TRACES": str(traces)})  # fmt: skip
-        self.assertTrue(self.eventually(lambda: len([each for each in self.traces() if each["state"] == "complete"]) == 2),
+        ranks = [self.start(_PROFILED, variables={
+                     "PYTHONPATH": _TORCH, "RANK": str(rank), "WORLD_SIZE": "2", "STEPWELL_ATTEMPT_KEY": "one",
+                     "TMPDIR": str(self.folder), "STEPWELL_TRACES": str(self.folder / "traces")})
+                 for rank in range(2)]  # fmt: skip
+        for process in ranks:
+            out, err = process.communicate(timeout=2 * WAIT_S)
+            self.assertEqual(0, process.returncode, out + err)
+        self.assertTrue(self.eventually(lambda: len([each for each in self.traces() if each["state"] == "complete"]) == 4),
                         self.traces())  # fmt: skip
         merged = self.folder / "merged.pftrace"
         self.command("trace", "merge", "--trial", self.trial, "--server", product.server(), "--format", "perfetto", "--output",
                      str(merged))  # fmt: skip
         (found,) = self.read_sound(merged)
         names = [each["name"] for each in found["slices"]]
-        self.assertEqual(3, names.count("aten::mm"))
-        self.assertEqual(5 + 3, names.count("train_batch"))  # ours, and the scopes among its operators
+        self.assertEqual(2 * 3, names.count("aten::mm"))
+        self.assertEqual(2 * (5 + 3), names.count("train_batch"))  # ours, and the scopes among its operators
+        for rank in range(2):
+            self.assertTrue(any(name.startswith(f"rank {rank} ") for name in found["processes"]), found["processes"])
 
 
 if __name__ == "__main__":

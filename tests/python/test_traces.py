@@ -20,6 +20,13 @@ class TracesTest(ProductTest):
         self.assertEqual(0, done.returncode, done.stdout + done.stderr)
         return json.loads(pathlib.Path(out).read_text())["traceEvents"]
 
+    def uploaded(self) -> list[str]:
+        done = subprocess.run([product.program(), "trace", "list", self.trial, "--server", product.server(), "--json"],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=product.WAIT_S)  # fmt: skip
+        traces = json.loads(done.stdout).get("traces", []) if done.returncode == 0 else []
+        return [trace["header"]["name"] for trace in traces if trace["state"] == "complete"]
+
     def finished(self, folder: pathlib.Path, count: int) -> list[str]:
         deadline = time.monotonic() + product.WAIT_S
         while len(list(folder.glob("ep*.pftrace"))) < count and time.monotonic() < deadline:
@@ -48,6 +55,25 @@ class TracesTest(ProductTest):
             # On the line of the spans: within the step that waited, or behind it.
             first = min(event["ts"] for event in steps)
             self.assertTrue(all(first <= event["ts"] <= first + 60e6 for event in used), used)
+
+    def test_a_run_that_ends_with_a_cycle_has_no_further_file_and_its_last_is_kept(self):
+        with tempfile.TemporaryDirectory(dir=product.folder()) as name:
+            folder = pathlib.Path(name)
+            self.run_trial("""
+                import stepwell, time
+                with stepwell.init() as run:
+                    for batch_index, _ in run.steps(range(20)):
+                        time.sleep(0.02)
+                    with run.scope("evaluate"): time.sleep(0.5)  # some drains of an agent
+                """, variables={"STEPWELL_TRACES": name, "STEPWELL_TRACES_STEPS": "10", "STEPWELL_TRACES_KEEP": "1"})  # fmt: skip
+            last = "ep0-ba20-rank0.pftrace"
+            self.assertTrue(self.eventually(lambda: last in self.uploaded()), self.uploaded())
+            self.assertLessEqual(set(self.uploaded()), {"ep0-ba10-rank0.pftrace", last})
+            self.assertEqual([last], sorted(path.name for path in folder.iterdir()))
+            spans = [event for event in self.merged(folder, folder / last) if event["ph"] == "X"]
+            self.assertEqual(list(range(10, 20)), [each["args"]["batch"] for each in spans if each["name"] == "step"])
+            outside = [each["name"] for each in spans if "batch" not in each["args"]]
+            self.assertEqual(["dataloader_next", "evaluate"], outside)
 
     def test_a_moment_is_in_the_trace_with_its_batch_and_in_no_timing(self):
         with tempfile.TemporaryDirectory(dir=product.folder()) as name:

@@ -188,12 +188,56 @@ TEST_F(RankTraceTest, CyclesThatEndAtOnceAreFilesAllTheSame) {
 }
 
 TEST_F(RankTraceTest, NothingButACycleIsNoFurtherFile) {
-  RankTrace trace = Make(10);
+  RankTrace trace = Make(10, 1);
   for (int batch = 0; batch < 10; ++batch) Step(trace, batch);
+  trace.AddSpan("dataloader_next", Begin(10), Begin(11), -1);  // the loader's end
   trace.AddSystemMetric("memory_process_resident", "bytes", Begin(11), 5e9);
-  trace.Flush();
+  trace.AddValue("loss", "1", Begin(11), 0.5);
+  for (int drain = 0; drain < 5; ++drain) trace.Flush();
+  trace.AddSpan("evaluate", Begin(20), Begin(30), -1);
+  trace.AddInstant("checkpoint", Begin(30), -1);
   trace.Finish();
-  EXPECT_THAT(Names(), ElementsAre("ep0-ba10-rank3.pftrace"));
+  ASSERT_THAT(Names(), ElementsAre("ep0-ba10-rank3.pftrace")) << "and it is the one that is kept";
+  for (const char* name : {"dataloader_next", "evaluate", "checkpoint"}) {
+    EXPECT_THAT(BatchesOf("ep0-ba10-rank3.pftrace", name), ElementsAre("none")) << name;
+  }
+  EXPECT_THAT(Read("ep0-ba10-rank3.pftrace").counts, SizeIs(2));
+  ASSERT_THAT(left_, SizeIs(1));
+  EXPECT_EQ(left_[0].last_batch, 9);
+}
+
+// As epochs that are cycles, with an evaluation in between: it belongs to the epoch that it followed, the next one's number
+// to the next.
+TEST_F(RankTraceTest, WhatIsBetweenTwoCyclesBelongsToTheOneBefore) {
+  RankTrace trace = Make(10);
+  for (const int epoch : {0, 1}) {
+    trace.EnterThread({.worker = -1, .index = 0, .id = 41});
+    trace.AddValue("epoch", "", Begin(11 * epoch), epoch);
+    for (int batch = 10 * epoch; batch < 10 * epoch + 10; ++batch) {
+      trace.AddStep(Begin(batch + epoch), Begin(batch + epoch + 1), batch);
+      trace.Flush();
+    }
+    EXPECT_THAT(Names(), SizeIs(epoch + 1));
+    // Workers go on meanwhile, and count for themselves.
+    trace.EnterThread({.worker = 0, .index = 0, .id = 50});
+    trace.AddStep(Begin(10 + 11 * epoch), Begin(10 + 11 * epoch) + 20, 99);
+    trace.EnterThread({.worker = -1, .index = 0, .id = 41});
+    trace.AddSpan("evaluate", Begin(10 + 11 * epoch), Begin(11 + 11 * epoch), -1);
+    for (int drain = 0; drain < 5; ++drain) trace.Flush();
+  }
+  trace.Finish();
+  EXPECT_THAT(Names(), ElementsAre("ep0-ba10-rank3.pftrace", "ep1-ba20-rank3.pftrace"));
+  for (const int epoch : {0, 1}) {
+    const std::string name = absl::StrCat("ep", epoch, "-ba", 10 * epoch + 10, "-rank3.pftrace");
+    const auto evaluations = Read(name).Named("evaluate");
+    ASSERT_THAT(evaluations, SizeIs(1)) << name;
+    EXPECT_EQ(evaluations[0].args.at("epoch"), std::to_string(epoch));
+    for (const PerfettoEvent& step : Read(name).Named("step")) {
+      EXPECT_EQ(step.args.at("epoch"), std::to_string(epoch)) << name;
+    }
+  }
+  ASSERT_THAT(left_, SizeIs(2));
+  EXPECT_EQ(left_[0].epoch, 0);
 }
 
 TEST_F(RankTraceTest, WhatTheProcessUsedIsACounterWhileItRecords) {

@@ -93,11 +93,24 @@ TEST(StepCaptureTest, WhatLiesOutsideAnyStepIsThereWhereItRanWhileTheStepsDid) {
   capture.EnterThread({.worker = 2, .index = 1});
   capture.AddSpan("load", 290, 400, -1);
   capture.AddSpan("load", 301, 400, -1);  // after
-  EXPECT_THAT(WhatOf(capture), ElementsAre("loss=0.5x at 250", "load -1 150-200 on 2:1",
+  EXPECT_THAT(WhatOf(capture), ElementsAre("load -1 150-200 on 2:1", "loss=0.5x at 250",
                                            "step 2 210-220 on 2:1", "forward 2 210-220 on -1:0",
                                            "STEP 2 200-300 on -1:0", "load -1 290-400 on 2:1"));
   EXPECT_EQ(capture.totals().step_count, 1);
   EXPECT_EQ(capture.totals().epoch, 4);
+}
+
+// An epoch is that of what follows it.
+TEST(StepCaptureTest, ValuesComeAmongTheSpansWhereTheyCame) {
+  StepCapture capture({});
+  Step(capture, 1);
+  capture.AddValue("epoch", "", 200, 5);
+  Step(capture, 2);
+  capture.AddValue("loss", "x", 300, 0.5);
+  capture.SetSteps({.first_batch = 1, .step_count = 2});
+  EXPECT_THAT(WhatOf(capture), ElementsAre("forward 1 110-120 on -1:0", "STEP 1 100-200 on -1:0",
+                                           "epoch=5 at 200", "forward 2 210-220 on -1:0",
+                                           "STEP 2 200-300 on -1:0", "loss=0.5x at 300"));
 }
 
 TEST(StepCaptureTest, InstantsComeWithTheStepsInWhichOrBesideWhichTheyWere) {

@@ -342,6 +342,17 @@ TEST(TraceMerger, WhatIsNoEventIsLeftOutAndCounted) {
   EXPECT_EQ(merged.Named("").size(), 1u) << "an E needs no name";
 }
 
+// As a clock that was broken for an event has it: nothing shows what lies before the base.
+TEST(TraceMerger, WhatLiesBeforeTheBaseIsLeftOutAndCounted) {
+  const Merged merged = Merge(
+      {R"({"baseTimeNanoseconds":1735611996000000000,"distributedInfo":{"rank":0},"traceEvents":[)"
+       R"({"ph":"X","name":"a","ts":5,"dur":1,"pid":1,"tid":1},)"
+       R"({"ph":"X","name":"early","ts":-3e15,"dur":1,"pid":1,"tid":1}]})"});
+  EXPECT_EQ(merged.left_out, 1);
+  EXPECT_EQ(merged.Named("a").size(), 1U);
+  EXPECT_EQ(merged.Named("early").size(), 0U);
+}
+
 TEST(TraceMerger, AMergedTraceIsATraceAgain) {
   const std::vector<std::string> cycles = {Cycle(0, 1000, 1100, 1200), Cycle(1, 5000, 5100, 5200)};
   const Merged merged = Merge(cycles);
