@@ -10,6 +10,8 @@ namespace {
 
 // How many slices back a flow looks for one that is still open; a hostile trace has any number of siblings.
 constexpr std::size_t kLooksMax = 256;
+// Who holds as much may come to hold all that it may.
+constexpr std::size_t kReserveFrom = 1 << 20;
 
 }  // namespace
 
@@ -24,10 +26,25 @@ void PerfettoSlices::Add(Lane lane, Interval at, std::string_view body) {
                    .body_at = bodies_.size(),
                    .at = at});
   bodies_ += body;
+  if (!is_reserved_ && held_bytes() >= kReserveFrom) Reserve();
+}
+
+// By doubling all would be there twice for a moment, in blocks that malloc keeps afterwards; one of all is untouched where it
+// is not used, and goes back to the kernel.
+void PerfettoSlices::Reserve() {
+  is_reserved_ = true;
+  bodies_.reserve(held_bytes_max_ + held_bytes_max_ / 16);
+  held_.reserve(held_bytes_max_ / sizeof(Held) + 1);
+  flows_.reserve(held_bytes_max_ / sizeof(Flow) + 1);
 }
 
 void PerfettoSlices::AddFlow(Lane lane, std::int64_t time_ns, std::uint64_t id, bool is_end) {
-  flows_.push_back({.lane = lane, .is_end = is_end, .time_ns = time_ns, .id = id, .slice = 0});
+  flows_.push_back({.lane = lane,
+                    .is_end = is_end,
+                    .order = static_cast<std::uint32_t>(flows_.size()),
+                    .slice = 0,
+                    .time_ns = time_ns,
+                    .id = id});
 }
 
 absl::Status PerfettoSlices::WriteSome(bool is_flow_next) {
@@ -78,11 +95,12 @@ absl::Status PerfettoSlices::WriteHeld() {
 
 void PerfettoSlices::Join() {
   for (Flow& flow : flows_) flow.slice = SliceOf(flow);
-  std::stable_sort(flows_.begin(), flows_.end(),
-                   [](const Flow& a, const Flow& b) { return a.slice < b.slice; });
+  std::sort(flows_.begin(), flows_.end(), [](const Flow& a, const Flow& b) {
+    return std::tuple(a.slice, a.order) < std::tuple(b.slice, b.order);
+  });
 }
 
-std::size_t PerfettoSlices::SliceOf(const Flow& flow) const {
+std::uint32_t PerfettoSlices::SliceOf(const Flow& flow) const {
   const auto behind =
       std::upper_bound(held_.begin(), held_.end(), flow, [](const Flow& sought, const Held& slice) {
         return std::tuple(sought.lane, sought.time_ns) < std::tuple(slice.lane, slice.at.begin);
@@ -91,9 +109,9 @@ std::size_t PerfettoSlices::SliceOf(const Flow& flow) const {
   for (std::size_t back = 1; back <= std::min(count, kLooksMax); ++back) {
     const Held& slice = held_[count - back];
     if (slice.lane != flow.lane) break;
-    if (slice.at.end >= flow.time_ns) return count - back;
+    if (slice.at.end >= flow.time_ns) return static_cast<std::uint32_t>(count - back);
   }
-  return held_.size();
+  return static_cast<std::uint32_t>(held_.size());
 }
 
 PerfettoWriter::Track PerfettoSlices::TrackOf(LaneRows& lane, int row) {

@@ -65,15 +65,17 @@ class PerfettoSlices {
   struct Flow {
     Lane lane = 0;
     bool is_end = false;
+    std::uint32_t order = 0;  // in which it came
+    std::uint32_t slice = 0;  // its index, once sorted
     std::int64_t time_ns = 0;
     std::uint64_t id = 0;
-    std::size_t slice = 0;  // its index, once sorted
   };
 
+  void Reserve();
   [[nodiscard]] absl::Status WriteHeld();
   void Join();
   // The index of the innermost slice at the flow's time; the number of all where there is none.
-  std::size_t SliceOf(const Flow& flow) const;
+  std::uint32_t SliceOf(const Flow& flow) const;
   PerfettoWriter::Track TrackOf(LaneRows& lane, int row);
   SliceRows::TakeEnd EndsOf(LaneRows& lane);
 
@@ -84,6 +86,7 @@ class PerfettoSlices {
   std::vector<Held> held_;
   std::vector<Flow> flows_;
   std::string bodies_;
+  bool is_reserved_ = false;
   std::int64_t written_count_ = 0;
   std::int64_t left_out_count_ = 0;
 };
