@@ -1,7 +1,7 @@
 // What all subcommands promise (docs/cli.md): help with examples, --json, refusals of wrong use, exit
 // codes. Rows are made from the list of commands, so that a new one is held to them too.
 #include <gtest/gtest.h>
-#include <unistd.h>
+#include <stdlib.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -45,11 +45,23 @@ bool AsksMaster(const std::string& name) {
   return name != "version" && name != "tls init" && !ReadsTrace(name);
 }
 
+// Where commands leave what they write; gone with the process.
+std::string Left(const std::string& name) {
+  struct Folder {
+    std::string path = [] {
+      std::string made = ::testing::TempDir() + "every-command-XXXXXX";
+      return std::string(mkdtemp(made.data()));
+    }();
+    ~Folder() { std::filesystem::remove_all(path); }
+  };
+  static const Folder folder;
+  return folder.path + "/" + name;
+}
+
 // A trace of one rank and operator, made once.
 const std::string& TraceFile() {
   static const std::string file = [] {
-    const std::string path =
-        ::testing::TempDir() + "every-command-" + std::to_string(getpid()) + ".rank0.json";
+    const std::string path = Left("rank0.json");
     std::ofstream(path)
         << R"({"traceEvents":[{"ph":"X","cat":"cpu_op","name":"op","ts":1,"dur":2,"pid":1,"tid":1}]})";
     return path;
@@ -78,14 +90,12 @@ Words GoodUse(const Command& command) {
   if (std::string(command.name) == "trace import") words.push_back(TraceFile());
   if (std::string(command.name) == "trace delete") words.emplace_back("1");
   if (std::string(command.name) == "tls init") {
-    const std::string directory =
-        absl::StrCat(::testing::TempDir(), "every-command-tls-", getpid());
+    const std::string directory = Left("tls");
     std::filesystem::remove_all(directory);
     words.push_back(directory);
   }
   if (std::string(command.name) == "trace get") {
-    words.insert(words.end(), {"--directory", absl::StrCat(::testing::TempDir(),
-                                                           "every-command-traces-", getpid())});
+    words.insert(words.end(), {"--directory", Left("traces")});
   }
   return words;
 }
@@ -374,8 +384,7 @@ TEST_F(EveryCommandTest, BytesOfATraceThatAreNotThoseUploadedAreNone) {
 }
 
 TEST_F(EveryCommandTest, AnArchiveOfAllTracesLeavesOutWhatCannotBePlaced) {
-  const std::string archive =
-      ::testing::TempDir() + "left-out-" + std::to_string(getpid()) + ".tar";
+  const std::string archive = Left("left-out.tar");
   const Outcome all = Ask({"trace", "merge", "--trial", "next-run", "--output", archive});
   EXPECT_EQ(all.exit, kExitOk) << all.err;
   for (const char* says : {"trace 1 (ep0-ba7-rank3.json): it has no event with a time",
@@ -418,7 +427,7 @@ TEST_F(EveryCommandTest, ReportIsAsciiWhereTheLocaleIs) {
 }
 
 TEST_F(EveryCommandTest, ExportSaysWhatThereIsWhereNothingMatchesAndLeavesNoFile) {
-  const std::string file = ::testing::TempDir() + "nothing-" + std::to_string(getpid()) + ".csv";
+  const std::string file = Left("nothing.csv");
   const Outcome outcome = Ask({"export", "my-run", "--group", "gpu", "--output", file});
   EXPECT_EQ(outcome.exit, kExitFailed);
   EXPECT_EQ(outcome.out, "");
