@@ -1,5 +1,7 @@
 #include "base/trace/event_batches.h"
 
+#include <exception>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -47,7 +49,11 @@ absl::Status EventBatches::Gather(Entry entry, std::string_view name, std::strin
   gathered_.entries.push_back(entry);
   gathered_.bytes += name;
   gathered_.bytes += json;
-  return gathered_.bytes.size() < kBatchBytes ? absl::OkStatus() : HandOver();
+  return BytesOf(gathered_) < kBatchBytes ? absl::OkStatus() : HandOver();
+}
+
+std::size_t EventBatches::BytesOf(const Batch& batch) {
+  return batch.bytes.size() + batch.entries.size() * sizeof(Entry);
 }
 
 absl::Status EventBatches::HandOver() {
@@ -92,7 +98,8 @@ void EventBatches::TakeAll() {
       batch = std::move(waiting_.front());
       waiting_.pop_front();
     }
-    const absl::Status taken = Take(batch);
+    const absl::Status taken = TakeSafely(batch);
+    const bool is_large = BytesOf(batch) > 2 * kBatchBytes;
     batch.bytes.clear();
     batch.entries.clear();
     const absl::MutexLock lock(&mu_);
@@ -101,7 +108,18 @@ void EventBatches::TakeAll() {
       return;
     }
     // An event of megabytes leaves its room to nobody.
-    if (batch.bytes.capacity() <= 2 * kBatchBytes) spare_.push_back(std::move(batch));
+    if (!is_large) spare_.push_back(std::move(batch));
+  }
+}
+
+// A thread's own: nobody above it would hear of what is thrown here.
+absl::Status EventBatches::TakeSafely(const Batch& batch) const {
+  try {
+    return Take(batch);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("no memory for the events of a trace");
+  } catch (const std::exception& error) {
+    return absl::InternalError(error.what());
   }
 }
 

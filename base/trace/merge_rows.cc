@@ -96,6 +96,12 @@ std::uint64_t MergedId(std::size_t input, std::string_view id) {
   return ((input + 1) << kIdBits) | value;
 }
 
+std::uint64_t MergedFlowId(std::size_t input, const TraceEvent& event) {
+  const std::string key = absl::StrCat(std::string(event.category), "\n", std::string(event.name),
+                                       "\n", MergedId(input, event.id));
+  return ((input + 1) << kIdBits) | (HashOf(key) & ((std::uint64_t{1} << kIdBits) - 1));
+}
+
 std::optional<std::int64_t> MergedTimeNs(const PlacedInput& input, std::string_view time) {
   std::int64_t time_ns = 0;
   const std::optional<std::int64_t> own = NsOfMicros(time);

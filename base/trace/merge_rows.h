@@ -16,6 +16,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "base/trace/merge_plan.h"
+#include "base/trace/trace_event.h"
 
 namespace stepwell {
 
@@ -54,6 +55,8 @@ class MergeRows {
 
 // An id of flows or asynchronous events, apart for each input, and within what a double holds.
 std::uint64_t MergedId(std::size_t input, std::string_view id);
+// That of a flow where an id alone tells it: in Chrome's form its category and name do, too.
+std::uint64_t MergedFlowId(std::size_t input, const TraceEvent& event);
 // `time` of an event (JSON's microseconds) on the common time line, since 1970. Nothing: it has none, or it is absurd.
 std::optional<std::int64_t> MergedTimeNs(const PlacedInput& input, std::string_view time);
 // How long it is on the common time line, of both in microseconds as they are written. Nothing: that is no length.

@@ -29,8 +29,11 @@ using Track = PerfettoWriter::Track;
 
 // Its blocks are full: 3 packs them a fiftieth smaller, and takes an eighth of a merge's time.
 constexpr int kPackLevel = 1;
-// Begun and not yet ended, on one track; more is no program's.
+// Begun and not yet ended, on one track, more is no program's; of all, what is said of them.
 constexpr std::size_t kOpenMax = 10'000;
+constexpr std::size_t kOpenBytesMax = 64 << 20;
+// Among how many of the innermost an end looks for its begin; a hostile trace has thousands that are not its.
+constexpr std::size_t kEndLooksMax = 256;
 
 // Asynchronous events' older letters, as the newer ones.
 char Newer(char phase) {
@@ -77,6 +80,8 @@ struct PerfettoMerger::Impl {
     std::int64_t begin_ns = 0;
     bool has_args = false;
     std::string body;
+
+    std::size_t bytes() const { return sizeof(Open) + name.size() + body.size(); }
   };
   struct Lane {
     PerfettoSlices::Lane slices = 0;
@@ -138,6 +143,7 @@ struct PerfettoMerger::Impl {
   std::map<std::pair<std::int64_t, std::string>, Lane> asyncs;
   absl::flat_hash_map<std::pair<Track, std::string>, Track> counters;
   Track counter = 0;
+  std::size_t open_bytes = 0;
   std::int64_t written_count = 0;
   std::int64_t left_out_count = 0;
 };
@@ -406,10 +412,13 @@ bool PerfettoMerger::Impl::TakeWhole(const TraceEvent& event, std::int64_t time_
 
 bool PerfettoMerger::Impl::TakeBegin(Lane* lane, const TraceEvent& event, std::int64_t time_ns) {
   if (lane == nullptr || lane->open.size() >= kOpenMax) return false;
-  lane->open.push_back({.name = KeyOfText(event.name),
-                        .begin_ns = time_ns,
-                        .has_args = !event.args.empty(),
-                        .body = BodyOf(event)});
+  Open open = {.name = KeyOfText(event.name),
+               .begin_ns = time_ns,
+               .has_args = !event.args.empty(),
+               .body = BodyOf(event)};
+  if (open_bytes + open.bytes() > kOpenBytesMax) return false;
+  open_bytes += open.bytes();
+  lane->open.push_back(std::move(open));
   return true;
 }
 
@@ -417,10 +426,14 @@ bool PerfettoMerger::Impl::TakeBegin(Lane* lane, const TraceEvent& event, std::i
 bool PerfettoMerger::Impl::TakeEnd(Lane* lane, const TraceEvent& event, std::int64_t time_ns) {
   if (lane == nullptr) return false;
   const std::string name = KeyOfText(event.name);
-  for (std::size_t at = lane->open.size(); at-- > 0;) {
-    if (!event.name.empty() && lane->open[at].name != name) continue;
+  const std::size_t last = lane->open.size() - std::min(lane->open.size(), kEndLooksMax);
+  for (std::size_t at = lane->open.size(); at-- > last;) {
+    Open& open = lane->open[at];
+    if (!event.name.empty() && open.name != name) continue;
+    open_bytes -= open.bytes();
     // Most writers say the same at both.
-    if (!lane->open[at].has_args) AppendArgs(event.args, lane->open[at].body);
+    if (!open.has_args) AppendArgs(event.args, open.body);
+    open_bytes += open.bytes();
     Close(*lane, at, time_ns);
     return true;
   }
@@ -429,6 +442,7 @@ bool PerfettoMerger::Impl::TakeEnd(Lane* lane, const TraceEvent& event, std::int
 
 void PerfettoMerger::Impl::Close(Lane& lane, std::size_t at, std::int64_t end_ns) {
   const Open& open = lane.open[at];
+  open_bytes -= open.bytes();
   slices.Add(lane.slices, {open.begin_ns, std::max(open.begin_ns, end_ns)}, open.body);
   lane.open.erase(lane.open.begin() + static_cast<std::ptrdiff_t>(at));
 }
@@ -479,7 +493,7 @@ Track PerfettoMerger::Impl::CounterOf(const Process& process, const std::string&
 bool PerfettoMerger::Impl::TakeFlow(const TraceEvent& event, std::int64_t time_ns) {
   const Lane* lane = ThreadOf(event);
   if (lane == nullptr) return false;
-  slices.AddFlow(lane->slices, time_ns, MergedId(input, event.id), event.phase == 'f');
+  slices.AddFlow(lane->slices, time_ns, MergedFlowId(input, event), event.phase == 'f');
   return true;
 }
 
@@ -488,7 +502,9 @@ void PerfettoMerger::Impl::EndInput() {
   const auto close_all = [this](auto& lanes) {
     for (auto& [key, lane] : lanes) {
       while (!lane.open.empty()) {
+        open_bytes -= lane.open.back().bytes();
         writer.AppendArg("unfinished", true, lane.open.back().body);
+        open_bytes += lane.open.back().bytes();
         Close(lane, lane.open.size() - 1, last_ns);
       }
     }

@@ -10,6 +10,7 @@ namespace {
 
 // How many slices back a flow looks for one that is still open; a hostile trace has any number of siblings.
 constexpr std::size_t kLooksMax = 256;
+constexpr std::size_t kFlowsRoom = 64 << 10;
 // Who holds as much may come to hold all that it may.
 constexpr std::size_t kReserveFrom = 1 << 20;
 
@@ -35,7 +36,7 @@ void PerfettoSlices::Reserve() {
   is_reserved_ = true;
   bodies_.reserve(held_bytes_max_ + held_bytes_max_ / 16);
   held_.reserve(held_bytes_max_ / sizeof(Held) + 1);
-  flows_.reserve(held_bytes_max_ / sizeof(Flow) + 1);
+  flows_.reserve((held_bytes_max_ + kFlowsRoom) / sizeof(Flow) + 1);
 }
 
 void PerfettoSlices::AddFlow(Lane lane, std::int64_t time_ns, std::uint64_t id, bool is_end) {
@@ -45,10 +46,11 @@ void PerfettoSlices::AddFlow(Lane lane, std::int64_t time_ns, std::uint64_t id, 
                     .slice = 0,
                     .time_ns = time_ns,
                     .id = id});
+  if (!is_reserved_ && held_bytes() >= kReserveFrom) Reserve();
 }
 
 absl::Status PerfettoSlices::WriteSome(bool is_flow_next) {
-  const std::size_t most = is_flow_next ? 2 * held_bytes_max_ : held_bytes_max_;
+  const std::size_t most = held_bytes_max_ + (is_flow_next ? kFlowsRoom : 0);
   return held_bytes() < most ? absl::OkStatus() : WriteHeld();
 }
 

@@ -39,7 +39,7 @@ class PerfettoSlices {
   void AddFlow(Lane lane, std::int64_t time_ns, std::uint64_t id, bool is_end);
 
   // Writes those that are held where they are too many; all of them, and their ends. Before what may be a flow of the last
-  // slice they may be twice as many.
+  // slice they may be some more.
   [[nodiscard]] absl::Status WriteSome(bool is_flow_next);
   [[nodiscard]] absl::Status WriteAll();
 

@@ -1,6 +1,7 @@
 #include "base/trace/perfetto_splitter.h"
 
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -26,6 +27,14 @@ namespace packet = perfetto::packet;
 constexpr std::size_t kBlockBytesMax = 64 << 20;
 // Packed packets hold packets, and no packed ones.
 constexpr int kDepthMax = 1;
+// Of a packet; those that are read are below.
+constexpr std::uint32_t kPacketFieldMax = 1'000;
+// A trace has some ten clocks.
+constexpr std::size_t kClocksMax = 1'000;
+// Of what is kept beside its text, about.
+constexpr std::size_t kSequenceBytes = 256;
+constexpr std::size_t kTextBytes = 64;
+constexpr std::size_t kTrackBytes = 160;
 enum Type : std::uint64_t { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4 };
 
 // The last field of that number.
@@ -58,10 +67,13 @@ void AppendNumber(double value, std::string& json) {
 
 bool PerfettoSplitter::IsPerfetto(std::string_view begin) {
   if (begin.size() < kBeginBytes || begin[0] != '\n') return false;
-  constexpr std::string_view kSpace = " \t\r\n";
-  if (kSpace.find(begin[1]) != std::string_view::npos) return false;
-  const bool may_be_json = begin[1] == '{' || begin[1] == '[';
-  return !may_be_json || std::string_view(" \t\r\n\"{}[]").find(begin[2]) == std::string_view::npos;
+  const auto is_one_of = [](char c, std::string_view which) {
+    return which.find(c) != std::string_view::npos;
+  };
+  // The packet's length, or what stands behind a line feed; its first field, or what goes on so.
+  if (is_one_of(begin[1], " \t\r\n")) return !is_one_of(begin[2], " \t\r\n{[");
+  if (is_one_of(begin[1], "{[")) return !is_one_of(begin[2], " \t\r\n\"{}[]");
+  return true;
 }
 
 absl::Status PerfettoSplitter::Feed(std::string_view bytes) {
@@ -133,7 +145,7 @@ absl::Status PerfettoSplitter::TakePacket(std::string_view packet_bytes, int dep
   std::map<std::uint32_t, ProtoField> fields;
   ProtoField field;
   for (std::string_view rest = packet_bytes; TakeProtoField(rest, field);) {
-    fields[field.number] = field;
+    if (field.number <= kPacketFieldMax) fields[field.number] = field;
   }
   if (const auto packed = fields.find(packet::kCompressedPackets); packed != fields.end()) {
     const auto block =
@@ -150,9 +162,14 @@ absl::Status PerfettoSplitter::TakePacket(std::string_view packet_bytes, int dep
     return found == fields.end() ? std::nullopt : std::optional(found->second.value);
   };
   const std::uint64_t id = number(packet::kSequenceId).value_or(0);
-  if (sequences_.size() >= kKeptMax && !sequences_.contains(id)) return absl::OkStatus();
+  if (!sequences_.contains(id) && (sequences_.size() >= kKeptMax || !Keeps(kSequenceBytes))) {
+    return absl::OkStatus();
+  }
   Sequence& sequence = sequences_[id];
-  if ((number(packet::kSequenceFlags).value_or(0) & 1) != 0) sequence.texts.clear();
+  if ((number(packet::kSequenceFlags).value_or(0) & 1) != 0) {
+    sequence.texts.clear();
+    kept_bytes_ -= std::exchange(sequence.texts_bytes, 0);
+  }
   if (const auto found = fields.find(packet::kDefaults); found != fields.end()) {
     sequence.clock = FieldOf(found->second.bytes, packet::kTimestampClockId).value;
     sequence.track =
@@ -182,13 +199,15 @@ void PerfettoSplitter::TakeClocks(std::string_view snapshot, Sequence& sequence)
   std::map<std::uint64_t, std::uint64_t> times;
   ProtoField field;
   while (TakeProtoField(snapshot, field)) {
-    if (field.number != clock::kClocks) continue;
+    if (field.number != clock::kClocks || times.size() >= kClocksMax) continue;
     times[FieldOf(field.bytes, clock::kId).value] = FieldOf(field.bytes, clock::kTime).value;
   }
   const auto realtime = times.find(clock::kRealtime);
   if (realtime == times.end()) return;
   has_realtime_ = true;
   for (const auto& [id, time] : times) {
+    if (sequence.clock_offsets.size() >= kClocksMax && !sequence.clock_offsets.contains(id))
+      continue;
     sequence.clock_offsets[id] = static_cast<std::int64_t>(realtime->second - time);
   }
 }
@@ -196,16 +215,38 @@ void PerfettoSplitter::TakeClocks(std::string_view snapshot, Sequence& sequence)
 void PerfettoSplitter::TakeInterned(std::string_view interned_bytes, Sequence& sequence) {
   ProtoField field;
   while (TakeProtoField(interned_bytes, field)) {
+    if (field.number > interned::kArgNames) continue;
     auto& texts = sequence.texts[field.number];
-    if (field.number > interned::kArgNames || texts.size() >= kKeptMax) continue;
-    texts[FieldOf(field.bytes, interned::kNumber).value] =
-        FieldOf(field.bytes, interned::kText).bytes;
+    const std::uint64_t number = FieldOf(field.bytes, interned::kNumber).value;
+    const std::string_view text = FieldOf(field.bytes, interned::kText).bytes;
+    const auto known = texts.find(number);
+    const std::size_t was = known == texts.end() ? 0 : kTextBytes + known->second.size();
+    kept_bytes_ -= was;
+    sequence.texts_bytes -= was;
+    // What was said before under that number holds no more.
+    if (texts.size() >= kKeptMax || !Keeps(kTextBytes + text.size())) {
+      texts.erase(number);
+      continue;
+    }
+    sequence.texts_bytes += kTextBytes + text.size();
+    texts[number] = text;
   }
+}
+
+bool PerfettoSplitter::Keeps(std::size_t bytes) {
+  if (kept_bytes_ + bytes > kKeptBytesMax) {
+    ++form_.passed_over;
+    return false;
+  }
+  kept_bytes_ += bytes;
+  return true;
 }
 
 absl::Status PerfettoSplitter::TakeTrack(std::string_view bytes) {
   const std::uint64_t uuid = FieldOf(bytes, descriptor::kUuid).value;
-  if (tracks_.size() >= kKeptMax && !tracks_.contains(uuid)) return absl::OkStatus();
+  if (!tracks_.contains(uuid) && (tracks_.size() >= kKeptMax || !Keeps(kTrackBytes))) {
+    return absl::OkStatus();
+  }
   Track& track = tracks_[uuid];
   track.parent = FieldOf(bytes, descriptor::kParent).value;
   std::string_view name = FieldOf(bytes, descriptor::kName).bytes;
@@ -221,7 +262,11 @@ absl::Status PerfettoSplitter::TakeTrack(std::string_view bytes) {
     track.tid = FieldOf(thread, descriptor::kTid).AsInt();
     name = FieldOf(thread, descriptor::kThreadName).bytes;
   }
-  if (!name.empty()) track.name = CutText(name);
+  if (!name.empty()) {
+    kept_bytes_ -= track.name.size();
+    track.name = CutText(name);
+    if (!Keeps(track.name.size())) track.name.clear();
+  }
   if (const ProtoField index = FieldOf(process, descriptor::kSortIndex); index.number != 0) {
     STEPWELL_RETURN_IF_ERROR(TellSortIndex(uuid, index.AsInt()));
   }

@@ -10,8 +10,8 @@
 //   STEPWELL_RETURN_IF_ERROR(splitter.Feed(piece));  // ...
 //   STEPWELL_ASSIGN_OR_RETURN(const TraceForm form, splitter.Finish());
 //
-// Confined to one thread. Memory: a packet, names and tracks, at most kKeptMax of each, slices that are open and flows, by
-// their own bounds.
+// Confined to one thread. Memory: a packet, names and tracks, at most kKeptMax of each and kKeptBytesMax of all (what
+// comes then has no name, and counts as passed over), slices that are open and flows, by their own bounds.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,7 @@ class PerfettoSplitter {
   // Larger packets are no viewer's.
   static constexpr std::size_t kPacketBytesMax = 16 << 20;
   static constexpr std::size_t kKeptMax = 1'000'000;
+  static constexpr std::size_t kKeptBytesMax = 64 << 20;
 
   PerfettoSplitter(SliceForm slice_form, TakeEvent take)
       : slice_form_(slice_form), take_(std::move(take)) {}
@@ -68,6 +69,7 @@ class PerfettoSplitter {
   // What packets of one sequence say by number.
   struct Sequence {
     std::map<std::uint32_t, absl::flat_hash_map<std::uint64_t, std::string>> texts;
+    std::size_t texts_bytes = 0;
     std::map<std::uint64_t, std::int64_t> clock_offsets;  // to be added for time since 1970
     std::uint64_t clock = 0;
     std::uint64_t track = 0;
@@ -79,6 +81,7 @@ class PerfettoSplitter {
   [[nodiscard]] absl::Status TellSortIndex(std::uint64_t track, std::int64_t index);
   void TakeClocks(std::string_view snapshot, Sequence& sequence);
   void TakeInterned(std::string_view interned, Sequence& sequence);
+  bool Keeps(std::size_t bytes);
   [[nodiscard]] absl::Status TakeTrackEvent(std::string_view event, std::int64_t time_ns,
                                             Sequence& sequence);
   std::string ArgsOf(std::string_view event, const Sequence& sequence) const;
@@ -95,6 +98,7 @@ class PerfettoSplitter {
   bool has_realtime_ = false;
   std::map<std::uint64_t, Track> tracks_;
   std::map<std::uint64_t, Sequence> sequences_;
+  std::size_t kept_bytes_ = 0;  // of sequences, their texts and tracks
   TraceForm form_;
 };
 

@@ -118,7 +118,10 @@ void PerfettoWriter::AppendText(Texts& texts, std::uint32_t interned_field,
                                 std::string_view text, std::string& body) {
   const auto found = texts.numbers.find(absl::string_view(text.data(), text.size()));
   if (found != texts.numbers.end()) return AppendProtoInt(number_field, found->second, body);
-  if (texts.numbers.size() >= kTextsMax) return AppendProtoBytes(text_field, text, body);
+  if (texts.numbers.size() >= kTextsMax || texts.byte_count + text.size() > kTextsBytesMax) {
+    return AppendProtoBytes(text_field, text, body);
+  }
+  texts.byte_count += text.size();
   const std::uint64_t number = texts.numbers.size() + 1;
   texts.numbers.emplace(text, number);
   std::string entry;

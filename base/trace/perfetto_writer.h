@@ -12,7 +12,7 @@
 //
 // Packets may come in any order of time: who reads sorts them, those of one time as they were written. Slices of one
 // track nest. Texts that repeat are written once (interned) and named by number. Confined to one thread. Memory: those
-// texts, at most kTextsMax of each kind, and a block.
+// texts, at most kTextsMax and kTextsBytesMax of each kind (others are written where they are said), and a block.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +33,7 @@ class PerfettoWriter {
   using Track = std::uint64_t;
 
   static constexpr std::size_t kTextsMax = 100'000;
+  static constexpr std::size_t kTextsBytesMax = 8 << 20;
   // Packets are packed together in blocks of about so many bytes; a reader takes blocks below 512 KiB.
   static constexpr std::size_t kBlockBytes = 64 << 10;
 
@@ -91,6 +92,7 @@ class PerfettoWriter {
  private:
   struct Texts {
     absl::flat_hash_map<std::string, std::uint64_t> numbers;
+    std::size_t byte_count = 0;
   };
   enum class EventType { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4 };
 

@@ -138,7 +138,9 @@ bool TraceMerger::WriteEvent(const TraceEvent& event) {
       return false;
     }
     // Far before all others, as a broken clock has it: no viewer shows what lies before the base.
-    if (event.phase != 'M' && time_ns < 0) return false;
+    // What begins or ends stays, for the other would be another's.
+    const bool is_half = event.phase == 'B' || event.phase == 'E';
+    if (event.phase != 'M' && !is_half && time_ns < 0) return false;
     if (event.phase != 'M') NoteTime(*merged);
     last_ns_ = std::max(last_ns_, *merged);
     // Copied as it was written, digit by digit, unless its clock drifts.

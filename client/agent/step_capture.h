@@ -12,7 +12,7 @@
 // survives a rank that is far ahead when the steps are told (it has held them), and one that is far behind (it waits).
 // The steps themselves are held apart: however many spans there are, none of the kStepsMax that are wanted is refused for them, and what
 // lies outside any step has a bound of its own. Losses of the rings while the steps ran count as left out, too.
-// Memory: the bounds of Options, 40 bytes each, twice spans_max values of 24, each name once; of all captures CaptureRoom's.
+// Memory: the bounds of Options, 40 bytes each, twice spans_max values of 32, each name once; of all captures CaptureRoom's.
 #pragma once
 
 #include <cstddef>

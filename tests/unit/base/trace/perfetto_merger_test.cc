@@ -359,6 +359,69 @@ TEST(PerfettoMerger, AFlowBehindItsSliceFindsIt) {
   }
 }
 
+// Kineto numbers "ac2g" and "fwdbwd" on their own: in Chrome's form category, name and id tell a flow.
+TEST(PerfettoMerger, FlowsOfOneIdAndTwoNamesAreTwo) {
+  std::string events;
+  for (const char* slice : {"forward", "launch", "kernel", "backward"}) {
+    const std::int64_t at = 10 * static_cast<std::int64_t>(events.size());
+    const std::string kind =
+        slice == std::string_view("forward") || slice == std::string_view("backward") ? "fwdbwd"
+                                                                                      : "ac2g";
+    const bool is_begin =
+        slice == std::string_view("forward") || slice == std::string_view("launch");
+    const std::string row = absl::StrCat(R"("pid":1,"tid":1,"ts":)", at);
+    absl::StrAppend(&events, events.empty() ? "" : ",", R"({"ph":"X","dur":5,"name":")", slice,
+                    R"(",)", row, R"(},{"ph":")", is_begin ? "s" : "f",
+                    R"(","bp":"e","id":5,"cat":")", kind, R"(","name":")", kind, R"(",)", row, "}");
+  }
+  const Merged merged = Merge({Trace(0, events)});
+  const auto begun = [&](const char* name) { return merged.trace.Named(name).at(0).flows; };
+  const auto ended = [&](const char* name) { return merged.trace.Named(name).at(0).ended_flows; };
+  ASSERT_THAT(begun("forward"), SizeIs(1));
+  ASSERT_THAT(begun("launch"), SizeIs(1));
+  EXPECT_EQ(begun("forward"), ended("backward"));
+  EXPECT_EQ(begun("launch"), ended("kernel"));
+  EXPECT_NE(begun("forward"), begun("launch"));
+}
+
+// Half a megabyte of gzip says as much.
+TEST(PerfettoMerger, WhatIsOpenAndSaysMegabytesHasABound) {
+  std::string events = R"({"ph":"X","name":"a","ts":1,"dur":1,"pid":1,"tid":1})";
+  for (int i = 0; i < 100; ++i) {
+    absl::StrAppend(&events, R"(,{"ph":"B","name":"b","ts":2,"pid":1,"tid":)", i,
+                    R"(,"args":{"x":")", std::string(1 << 20, 'x'), R"("}})");
+  }
+  const Merged merged = Merge({Trace(0, events)});
+  EXPECT_THAT(merged.trace.Named("b"), SizeIs(63));
+  EXPECT_EQ(merged.left_out, 37);
+}
+
+TEST(PerfettoMerger, AnEndLooksForItsBeginAmongSomeOfTheInnermostAlone) {
+  std::string events = R"({"ph":"B","name":"outermost","ts":1,"pid":1,"tid":1})";
+  for (int i = 0; i < 300; ++i) {
+    absl::StrAppend(&events, R"(,{"ph":"B","name":"inner","ts":2,"pid":1,"tid":1})");
+  }
+  absl::StrAppend(&events, R"(,{"ph":"E","name":"outermost","ts":3,"pid":1,"tid":1})");
+  EXPECT_EQ(Merge({Trace(0, events)}).left_out, 1);
+}
+
+// Each is written where it is said from then on, and held by nobody.
+TEST(PerfettoMerger, NamesAsLongAsAnEventDoNotFillMemory) {
+  constexpr int kNames = 20;
+  std::string events;
+  for (int i = 0; i < 2 * kNames; ++i) {
+    absl::StrAppend(&events, i == 0 ? "" : ",", R"({"ph":"X","ts":)", 10 * i,
+                    R"(,"dur":1,"pid":1,"tid":1,"name":")", i % kNames, std::string(1 << 20, 'n'),
+                    R"("})");
+  }
+  const Merged merged = Merge({Trace(0, events)}, {.is_packed = false});
+  EXPECT_EQ(merged.left_out, 0);
+  EXPECT_GT(merged.bytes.size(), (8U + 2 * 12) << 20);
+  for (int i = 0; i < kNames; ++i) {
+    EXPECT_THAT(merged.trace.Named(absl::StrCat(i, std::string(1 << 20, 'n'))), SizeIs(2)) << i;
+  }
+}
+
 TEST(PerfettoMerger, AMergedTraceIsATraceAgain) {
   const std::vector<std::string> ranks = {
       Trace(0, R"({"ph":"X","name":"a","cat":"k","ts":10.5,"dur":4,"pid":1,"tid":2,)"

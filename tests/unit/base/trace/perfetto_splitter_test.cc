@@ -7,7 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/trace/open_slices.h"
+#include "base/trace/perfetto_fields.h"
 #include "base/trace/perfetto_writer.h"
+#include "base/trace/proto_bytes.h"
 
 namespace stepwell {
 namespace {
@@ -107,6 +109,52 @@ TEST(PerfettoSplitter, FlowsJoinTheSlicesThatCarryThemInOrderOfTime) {
                                  "f flow 42 #2"));
   EXPECT_EQ(written.flows_left_out, 2) << "5 and 78 join nothing";
   EXPECT_EQ(written.passed_over, 0);
+}
+
+// A kilobyte of gzip says a megabyte of names.
+TEST(PerfettoSplitter, TextsBeyondABoundOfBytesAreKeptByNobody) {
+  constexpr int kTexts = 100;
+  std::string bytes;
+  const auto add = [&](const std::string& packet) { AppendProtoBytes(1, packet, bytes); };
+  for (int i = 1; i <= kTexts; ++i) {
+    std::string text, interned, packet;
+    AppendProtoInt(perfetto::interned::kNumber, static_cast<std::uint64_t>(i), text);
+    AppendProtoBytes(perfetto::interned::kText, std::string(1 << 20, 'a'), text);
+    AppendProtoBytes(perfetto::interned::kNames, text, interned);
+    AppendProtoBytes(perfetto::packet::kInternedData, interned, packet);
+    add(packet);
+  }
+  for (const std::uint64_t named : {1, kTexts}) {
+    std::string event, packet;
+    AppendProtoInt(perfetto::event::kType, 3, event);
+    AppendProtoInt(perfetto::event::kNameNumber, named, event);
+    AppendProtoInt(perfetto::packet::kTimestamp, kBase, packet);
+    AppendProtoBytes(perfetto::packet::kTrackEvent, event, packet);
+    add(packet);
+  }
+  std::vector<std::size_t> name_bytes;
+  PerfettoSplitter splitter(SliceForm::kWhole, [&](std::string_view text) {
+    name_bytes.push_back(json::parse(text).value("name", "").size());
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(splitter.Feed(bytes).ok());
+  const auto form = splitter.Finish();
+  ASSERT_TRUE(form.ok()) << form.status();
+  EXPECT_THAT(name_bytes, ElementsAre(1 << 20, 0));
+  EXPECT_EQ(form->passed_over, kTexts - 63);
+}
+
+// The second byte is the first packet's length: some lengths are white space, or open an object.
+TEST(PerfettoSplitter, APacketOfAnyLengthIsNoJson) {
+  for (int length = 1; length < 128; ++length) {
+    const std::string begin = {'\n', static_cast<char>(length), '\x40'};
+    EXPECT_TRUE(PerfettoSplitter::IsPerfetto(begin)) << length;
+  }
+  for (const char* json_begin :
+       {"\n{\"t", "\n[{\"", "\n\n{", "\n {", "\n\t[", "{\"t", "[\n{", "\n{}", "\n[]"}) {
+    EXPECT_FALSE(PerfettoSplitter::IsPerfetto(std::string_view(json_begin).substr(0, 3)))
+        << json_begin;
+  }
 }
 
 TEST(OpenSlices, WhatTheEndSaysUnderOtherNamesIsKept) {

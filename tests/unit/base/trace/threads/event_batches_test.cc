@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <memory>
+#include <new>
 #include <random>
 #include <string>
 #include <thread>
@@ -132,20 +134,60 @@ TEST(EventBatchesTest, WhoCutsWaitsForATakerThatHangs) {
   EXPECT_EQ(kEvents, taken);
 }
 
-TEST(EventBatchesTest, OneThatIsGivenUpTakesNoMore) {
-  std::atomic<int> taken = 0;
-  {
-    EventBatches batches({.event =
-                              [&taken](std::string_view) {
-                                ++taken;
-                                return absl::OkStatus();
-                              },
-                          .member = {}});
-    const TraceSplitter::Takers gathered = batches.Gathered();
+TEST(EventBatchesTest, OneThatIsGivenUpTakesNoneOfThoseThatWait) {
+  absl::Notification begun, goes_on;
+  int taken = 0;
+  auto batches =
+      std::make_unique<EventBatches>(TraceSplitter::Takers{.event =
+                                                               [&](std::string_view) {
+                                                                 if (taken++ == 0) begun.Notify();
+                                                                 goes_on.WaitForNotification();
+                                                                 return absl::OkStatus();
+                                                               },
+                                                           .member = {}});
+  const TraceSplitter::Takers gathered = batches->Gathered();
+  for (std::size_t i = 0; i < EventBatches::kBatchesMax; ++i) {
     ASSERT_TRUE(gathered.event(std::string(EventBatches::kBatchBytes, 'x')).ok());
-    ASSERT_TRUE(gathered.event("never").ok());
   }
-  EXPECT_LE(taken, 1);
+  begun.WaitForNotification();
+  std::atomic<bool> is_gone = false;
+  std::thread ending([&] {
+    batches.reset();
+    is_gone = true;
+  });
+  // It has said so by now, as a rule: then it waits for the one that is being taken.
+  for (int i = 0; i < 10'000; ++i) std::this_thread::yield();
+  EXPECT_FALSE(is_gone);
+  goes_on.Notify();
+  ending.join();
+  EXPECT_LE(taken, 2) << "of " << EventBatches::kBatchesMax;
+}
+
+TEST(EventBatchesTest, WhatATakerThrowsIsAStatus) {
+  EventBatches batches({.event = [](std::string_view json) -> absl::Status {
+                          if (json == "none") throw std::bad_alloc();
+                          return absl::OkStatus();
+                        },
+                        .member = {}});
+  const TraceSplitter::Takers gathered = batches.Gathered();
+  ASSERT_TRUE(gathered.event(std::string(EventBatches::kBatchBytes, 'x')).ok());
+  ASSERT_TRUE(gathered.event("none").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(batches.Finish()));
+}
+
+// As many as fit by their bytes alone would be megabytes of places.
+TEST(EventBatchesTest, EventsOfNoBytesFillABatch) {
+  std::thread::id by;
+  EventBatches batches({.event =
+                            [&by](std::string_view) {
+                              by = std::this_thread::get_id();
+                              return absl::OkStatus();
+                            },
+                        .member = {}});
+  const TraceSplitter::Takers gathered = batches.Gathered();
+  for (std::size_t i = 0; i < EventBatches::kBatchBytes; ++i) ASSERT_TRUE(gathered.event("").ok());
+  ASSERT_TRUE(batches.Finish().ok());
+  EXPECT_NE(std::this_thread::get_id(), by) << "a batch was full";
 }
 
 // Through all of a reading: a source that breaks off has handed on what it had.
