@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "base/trace/begun_slices.h"
 #include "base/trace/bounded_text.h"
 #include "base/trace/exact_time.h"
 #include "base/trace/json_members.h"
@@ -29,12 +30,6 @@ using Track = PerfettoWriter::Track;
 
 // Its blocks are full: 3 packs them a fiftieth smaller, and takes an eighth of a merge's time.
 constexpr int kPackLevel = 1;
-// Begun and not yet ended, on one track, more is no program's; of all, what is said of them.
-constexpr std::size_t kOpenMax = 10'000;
-constexpr std::size_t kOpenBytesMax = 64 << 20;
-// Among how many of the innermost an end looks for its begin; a hostile trace has thousands that are not its.
-constexpr std::size_t kEndLooksMax = 256;
-
 // Asynchronous events' older letters, as the newer ones.
 char Newer(char phase) {
   switch (phase) {
@@ -75,18 +70,10 @@ std::string_view OtherOf(const TraceEvent& event, std::string_view name) {
 }  // namespace
 
 struct PerfettoMerger::Impl {
-  struct Open {
-    std::string name;
-    std::int64_t begin_ns = 0;
-    bool has_args = false;
-    std::string body;
-
-    std::size_t bytes() const { return sizeof(Open) + name.size() + body.size(); }
-  };
   struct Lane {
     PerfettoSlices::Lane slices = 0;
     Track track = 0;
-    std::vector<Open> open;
+    BegunSlices begun;
   };
   struct Process {
     std::int64_t pid = MergeRows::kNoRow;
@@ -124,7 +111,7 @@ struct PerfettoMerger::Impl {
   bool TakeInstant(Lane* lane, const TraceEvent& event, std::int64_t time_ns);
   bool TakeValues(const TraceEvent& event, std::int64_t time_ns);
   bool TakeFlow(const TraceEvent& event, std::int64_t time_ns);
-  void Close(Lane& lane, std::size_t at, std::int64_t end_ns);
+  void Close(const Lane& lane, const BegunSlices::Slice& begun, std::int64_t end_ns);
   Track CounterOf(const Process& process, const std::string& name, std::string_view unit);
   void EndInput();
 
@@ -143,7 +130,7 @@ struct PerfettoMerger::Impl {
   std::map<std::pair<std::int64_t, std::string>, Lane> asyncs;
   absl::flat_hash_map<std::pair<Track, std::string>, Track> counters;
   Track counter = 0;
-  std::size_t open_bytes = 0;
+  BegunSlices::Room begun_room;
   std::int64_t written_count = 0;
   std::int64_t left_out_count = 0;
 };
@@ -411,40 +398,27 @@ bool PerfettoMerger::Impl::TakeWhole(const TraceEvent& event, std::int64_t time_
 }
 
 bool PerfettoMerger::Impl::TakeBegin(Lane* lane, const TraceEvent& event, std::int64_t time_ns) {
-  if (lane == nullptr || lane->open.size() >= kOpenMax) return false;
-  Open open = {.name = KeyOfText(event.name),
-               .begin_ns = time_ns,
-               .has_args = !event.args.empty(),
-               .body = BodyOf(event)};
-  if (open_bytes + open.bytes() > kOpenBytesMax) return false;
-  open_bytes += open.bytes();
-  lane->open.push_back(std::move(open));
+  return lane != nullptr && lane->begun.Begin({.name = KeyOfText(event.name),
+                                               .begin_ns = time_ns,
+                                               .has_args = !event.args.empty(),
+                                               .body = BodyOf(event)},
+                                              begun_room);
+}
+
+bool PerfettoMerger::Impl::TakeEnd(Lane* lane, const TraceEvent& event, std::int64_t time_ns) {
+  if (lane == nullptr) return false;
+  std::optional<BegunSlices::Slice> begun =
+      lane->begun.End(event.name.empty() ? std::string() : KeyOfText(event.name), begun_room);
+  if (!begun.has_value()) return false;
+  // Most writers say the same at both.
+  if (!begun->has_args) AppendArgs(event.args, begun->body);
+  Close(*lane, *begun, time_ns);
   return true;
 }
 
-// The innermost of that name; where the end has none, the innermost.
-bool PerfettoMerger::Impl::TakeEnd(Lane* lane, const TraceEvent& event, std::int64_t time_ns) {
-  if (lane == nullptr) return false;
-  const std::string name = KeyOfText(event.name);
-  const std::size_t last = lane->open.size() - std::min(lane->open.size(), kEndLooksMax);
-  for (std::size_t at = lane->open.size(); at-- > last;) {
-    Open& open = lane->open[at];
-    if (!event.name.empty() && open.name != name) continue;
-    open_bytes -= open.bytes();
-    // Most writers say the same at both.
-    if (!open.has_args) AppendArgs(event.args, open.body);
-    open_bytes += open.bytes();
-    Close(*lane, at, time_ns);
-    return true;
-  }
-  return false;
-}
-
-void PerfettoMerger::Impl::Close(Lane& lane, std::size_t at, std::int64_t end_ns) {
-  const Open& open = lane.open[at];
-  open_bytes -= open.bytes();
-  slices.Add(lane.slices, {open.begin_ns, std::max(open.begin_ns, end_ns)}, open.body);
-  lane.open.erase(lane.open.begin() + static_cast<std::ptrdiff_t>(at));
+void PerfettoMerger::Impl::Close(const Lane& lane, const BegunSlices::Slice& begun,
+                                 std::int64_t end_ns) {
+  slices.Add(lane.slices, {begun.begin_ns, std::max(begun.begin_ns, end_ns)}, begun.body);
 }
 
 bool PerfettoMerger::Impl::TakeInstant(Lane* lane, const TraceEvent& event, std::int64_t time_ns) {
@@ -501,11 +475,9 @@ bool PerfettoMerger::Impl::TakeFlow(const TraceEvent& event, std::int64_t time_n
 void PerfettoMerger::Impl::EndInput() {
   const auto close_all = [this](auto& lanes) {
     for (auto& [key, lane] : lanes) {
-      while (!lane.open.empty()) {
-        open_bytes -= lane.open.back().bytes();
-        writer.AppendArg("unfinished", true, lane.open.back().body);
-        open_bytes += lane.open.back().bytes();
-        Close(lane, lane.open.size() - 1, last_ns);
+      while (std::optional<BegunSlices::Slice> begun = lane.begun.TakeInnermost(begun_room)) {
+        writer.AppendArg("unfinished", true, begun->body);
+        Close(lane, *begun, last_ns);
       }
     }
   };

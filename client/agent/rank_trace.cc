@@ -17,7 +17,9 @@ constexpr std::int64_t kEarlierNs = std::int64_t{3600} * 1'000'000'000;
 // Half of it is how far drifts are guessed.
 constexpr absl::Duration kClockInterval = absl::Seconds(10);
 // A drain is flushed, and what was recorded while it went on is in the next one.
-constexpr int kEndingFlushes = 2;
+constexpr int kEndingDrains = 2;
+// Of cycles that end while nothing is drained, as of an agent that was stopped for a while.
+constexpr std::size_t kEndingsMax = 16;
 
 SpanTrace::Source SourceOf(SpanTrace::Source source, const Uuid& writer) {
   source.writer = writer.ToText();
@@ -76,62 +78,104 @@ void RankTrace::SetPid(std::int64_t pid) {
 void RankTrace::EnterThread(const SpanThread& thread) {
   thread_ = thread;
   cycle_->spans.EnterThread(thread);
-  if (ending_ != nullptr) ending_->spans.EnterThread(thread);
+  for (const Ending& ending : endings_) ending.cycle->spans.EnterThread(thread);
 }
 
+bool RankTrace::IsUndecided(std::int64_t begin_ns) const {
+  return !has_begun_ && begin_ns >= endings_.back().end_ns;
+}
+
+// REQUIRES: it is decided.
 SpanTrace& RankTrace::TraceAt(std::int64_t begin_ns) {
-  const bool is_of_ending = ending_ != nullptr && (begin_ns < ending_end_ns_ || !has_begun_);
-  return is_of_ending ? ending_->spans : cycle_->spans;
+  for (const Ending& ending : endings_) {
+    if (begin_ns < ending.end_ns) return ending.cycle->spans;
+  }
+  return cycle_->spans;
 }
 
-void RankTrace::NoteBegin(std::int64_t begin_ns, std::int32_t batch) {
-  // A worker counts its steps by itself.
-  const bool is_of_step = batch >= 0 && thread_ && thread_->worker < 0;
-  if (has_begun_ || !is_of_step || begin_ns < ending_end_ns_) return;
+// The step is over: what came meanwhile is known to have been within it, or before it.
+void RankTrace::BeginCycle() {
   has_begun_ = true;
   clock_due_ = -absl::InfiniteDuration();
+  TellUndecided(left_until_ns_);
+}
+
+void RankTrace::TellUndecided(std::int64_t next_from_ns) {
+  if (endings_.empty()) return;
+  undecided_.Tell([&](std::int64_t begin_ns) -> SpanSink& {
+    return begin_ns < next_from_ns ? endings_.back().cycle->spans : cycle_->spans;
+  });
+  if (thread_) EnterThread(*thread_);
 }
 
 void RankTrace::AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
                         std::int32_t batch) {
-  NoteBegin(begin_ns, batch);
-  TraceAt(begin_ns).AddSpan(name, begin_ns, end_ns, batch);
+  if (!IsUndecided(begin_ns)) return TraceAt(begin_ns).AddSpan(name, begin_ns, end_ns, batch);
+  if (IsOfStep(batch)) {
+    BeginCycle();
+    return cycle_->spans.AddSpan(name, begin_ns, end_ns, batch);
+  }
+  if (!IsOfStepThread()) {
+    if (undecided_.AddSpan(*thread_, name, begin_ns, end_ns, batch)) return;
+  } else {
+    left_until_ns_ = std::max(left_until_ns_, end_ns);
+  }
+  endings_.back().cycle->spans.AddSpan(name, begin_ns, end_ns, batch);
 }
 
 void RankTrace::AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) {
   // A worker counts its steps by itself: they name no file.
   if (thread_ && thread_->worker >= 0) return AddSpan("step", begin_ns, end_ns, batch);
-  NoteBegin(begin_ns, batch);
+  if (IsUndecided(begin_ns)) BeginCycle();
   TraceAt(begin_ns).AddStep(begin_ns, end_ns, batch);
   const std::int64_t steps = identity_.tracing.cycle_steps;
   if (steps > 0 && thread_ && (std::int64_t{batch} + 1) % steps == 0) EndCycle(end_ns);
 }
 
 void RankTrace::AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) {
-  NoteBegin(time_ns, batch);
-  TraceAt(time_ns).AddInstant(name, time_ns, batch);
+  if (!IsUndecided(time_ns)) return TraceAt(time_ns).AddInstant(name, time_ns, batch);
+  if (IsOfStep(batch)) {
+    BeginCycle();
+    return cycle_->spans.AddInstant(name, time_ns, batch);
+  }
+  if (!IsOfStepThread()) {
+    if (undecided_.AddInstant(*thread_, name, time_ns, batch)) return;
+  } else {
+    left_until_ns_ = std::max(left_until_ns_, time_ns);
+  }
+  endings_.back().cycle->spans.AddInstant(name, time_ns, batch);
 }
 
 void RankTrace::AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
                          double value) {
+  if (!IsUndecided(time_ns)) return TraceAt(time_ns).AddValue(series, unit, time_ns, value);
   // An epoch is recorded as it begins, and a cycle has the one of its last step.
-  const bool is_of_next = series == kEpochSeries && time_ns >= ending_end_ns_;
-  (is_of_next ? cycle_->spans : TraceAt(time_ns)).AddValue(series, unit, time_ns, value);
+  if (series == kEpochSeries) return cycle_->spans.AddValue(series, unit, time_ns, value);
+  if (undecided_.AddValue(series, unit, time_ns, value)) return;
+  endings_.back().cycle->spans.AddValue(series, unit, time_ns, value);
 }
 
 void RankTrace::AddSystemMetric(const std::string& name, const std::string& unit,
                                 std::int64_t time_ns, double value) {
   // Else they would wait in memory for a first span.
-  if (cycle_->has_spans() || !has_begun_) TraceAt(time_ns).AddValue(name, unit, time_ns, value);
+  if (cycle_->has_spans() || !endings_.empty()) AddValue(name, unit, time_ns, value);
 }
 
+// Of the process itself: a worker counts its steps on its own.
+bool RankTrace::IsOfStep(std::int32_t batch) const {
+  return batch >= 0 && thread_ && thread_->worker < 0;
+}
+
+// What no thread entered is nobody's, and shown nowhere.
+bool RankTrace::IsOfStepThread() const { return !thread_ || thread_ == step_thread_; }
+
 void RankTrace::EndCycle(std::int64_t end_ns) {
-  if (ending_ != nullptr) FinishCycle(*ending_);
   const std::int64_t epoch = cycle_->spans.epoch();
-  ending_ = std::exchange(cycle_, MakeCycle(epoch));
-  ending_end_ns_ = end_ns;
-  ending_flushes_ = 0;
+  endings_.push_back({.cycle = std::exchange(cycle_, MakeCycle(epoch)), .end_ns = end_ns});
+  if (endings_.size() > kEndingsMax) FinishFirst();
   has_begun_ = false;
+  left_until_ns_ = end_ns;
+  step_thread_ = thread_;
   cycle_->spans.EnterThread(*thread_);
   clock_due_ = -absl::InfiniteDuration();
 }
@@ -139,13 +183,13 @@ void RankTrace::EndCycle(std::int64_t end_ns) {
 void RankTrace::NoteClock(ClockOffset& offset, const Clock& clock, const ClockAnchor& anchor,
                           When when) {
   const bool is_begun = cycle_->has_spans() && !cycle_->spans.is_closed();
-  if ((!is_begun && ending_ == nullptr) || anchor.monotonic_ns == 0) return;
+  if ((!is_begun && endings_.empty()) || anchor.monotonic_ns == 0) return;
   const absl::Duration monotonic = clock.Monotonic();
   if (when == When::kIfDue && monotonic < clock_due_) return;
   offset.NoteTraced(monotonic);
   if (const std::int64_t ahead_ns = WallAheadNs(anchor, clock); ahead_ns != 0) {
     const std::int64_t at_ns = anchor.ToUnixNs(MonotonicNs());
-    if (ending_ != nullptr) ending_->spans.AddWallClock(at_ns, ahead_ns);
+    for (const Ending& each : endings_) each.cycle->spans.AddWallClock(at_ns, ahead_ns);
     if (is_begun) cycle_->spans.AddWallClock(at_ns, ahead_ns);
     clock_due_ = monotonic + kClockInterval;
   }
@@ -153,17 +197,24 @@ void RankTrace::NoteClock(ClockOffset& offset, const Clock& clock, const ClockAn
   if (!reading) return;
   const std::string trial = absl::StrCat(identity_.project, "/", identity_.trial);
   clock_due_ = monotonic + kClockInterval;
-  if (ending_ != nullptr) ending_->spans.AddMasterClock(*reading, trial);
+  for (const Ending& each : endings_) each.cycle->spans.AddMasterClock(*reading, trial);
   if (is_begun) cycle_->spans.AddMasterClock(*reading, trial);
 }
 
-void RankTrace::Flush() {
+void RankTrace::Flush(bool is_drained) {
   FlushCycle(*cycle_);
-  if (ending_ == nullptr) return;
-  FlushCycle(*ending_);
-  if (!has_begun_ || ++ending_flushes_ < kEndingFlushes) return;
-  FinishCycle(*ending_);
-  ending_ = nullptr;
+  for (Ending& ending : endings_) {
+    FlushCycle(*ending.cycle);
+    // The last may have more to come, as long as the next has not begun.
+    const bool is_over = has_begun_ || &ending != &endings_.back();
+    if (is_drained && is_over) ++ending.drain_count;
+  }
+  while (!endings_.empty() && endings_.front().drain_count >= kEndingDrains) FinishFirst();
+}
+
+void RankTrace::FinishFirst() {
+  FinishCycle(*endings_.front().cycle);
+  endings_.pop_front();
 }
 
 void RankTrace::FlushCycle(Cycle& cycle) const {
@@ -172,14 +223,15 @@ void RankTrace::FlushCycle(Cycle& cycle) const {
 }
 
 void RankTrace::Finish() {
-  if (ending_ != nullptr) FinishCycle(*ending_);
-  ending_ = nullptr;
+  // No step comes any more: all that is left followed the last one.
+  if (!has_begun_) TellUndecided(INT64_MAX);
+  while (!endings_.empty()) FinishFirst();
   FinishCycle(*cycle_);
   // Its lock says that it is written: what could not be finished is then the sender's to try again.
   cycle_->file.reset();
 }
 
-void RankTrace::FinishCycle(Cycle& cycle) const {
+void RankTrace::FinishCycle(Cycle& cycle) {
   FlushCycle(cycle);
   if (cycle.file != nullptr) FinishFile(cycle);
   if (const std::int64_t left_out = cycle.spans.left_out_count(); left_out > 0) {
@@ -188,15 +240,18 @@ void RankTrace::FinishCycle(Cycle& cycle) const {
   }
 }
 
-void RankTrace::FinishFile(const Cycle& cycle) const {
+void RankTrace::FinishFile(const Cycle& cycle) {
   const SpanTrace& spans = cycle.spans;
   absl::Status left;
   const auto leave = [&](const std::string& name) {
     if (identity_.tracing.uploads) left = LeaveFile(spans, name);
     return cycle.forget == nullptr ? absl::OkStatus() : left;
   };
-  const auto name =
-      cycle.file->Finish({.epoch = spans.epoch(), .batch = spans.last_batch()}, leave);
+  // Without a step, as where another agent goes on behind the last one, it is no cycle: it stands behind the one before.
+  const bool is_cycle = identity_.tracing.cycle_steps == 0 || spans.last_batch() >= 0;
+  if (is_cycle) last_batch_ = spans.last_batch();
+  const auto name = cycle.file->Finish(
+      {.epoch = spans.epoch(), .batch = last_batch_, .is_counted = is_cycle}, leave);
   if (!name.ok()) {
     if (left.ok()) Complain(cycle, name.status());
     return;
@@ -221,7 +276,9 @@ absl::Status RankTrace::LeaveFile(const SpanTrace& spans, const std::string& nam
 }
 
 std::size_t RankTrace::held_bytes() const {
-  return cycle_->spans.held_bytes() + (ending_ == nullptr ? 0 : ending_->spans.held_bytes());
+  std::size_t bytes = cycle_->spans.held_bytes() + undecided_.held_bytes();
+  for (const Ending& ending : endings_) bytes += ending.cycle->spans.held_bytes();
+  return bytes;
 }
 
 void RankTrace::Complain(const Cycle& cycle, const absl::Status& status) {

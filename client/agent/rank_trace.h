@@ -13,10 +13,12 @@
 // A cycle ends with the step of the process itself whose batch is the last of so many, counted from batch 0: ranks have the
 // same ones, also after a resume. What other threads did before that moment is told after it: it goes by its begin. What
 // follows outside any step (the fetch that finds the loader's end, an evaluation) belongs to the cycle before, whose file
-// has its name once the next one's first step has begun, or the process is over: a file without a step would be no cycle's.
+// has its name once the first step of the next is over, or the process is: a file without a step would be no cycle's. What
+// others do until then is held, for it may have been within that step.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -29,6 +31,7 @@
 #include "client/agent/span_trace.h"
 #include "client/agent/trace_file.h"
 #include "client/agent/trace_job.h"
+#include "client/agent/undecided_events.h"
 #include "client/agent/writer_identity.h"
 
 namespace stepwell::agent {
@@ -70,7 +73,8 @@ class RankTrace final : public SpanSink {
   // `anchor` is what the spans' times go by.
   enum class When { kIfDue, kNow };
   void NoteClock(ClockOffset& offset, const Clock& clock, const ClockAnchor& anchor, When when);
-  void Flush();
+  // `is_drained`: all that was recorded until now has been told.
+  void Flush(bool is_drained = true);
   // Once: the file gets the name of its cycle.
   void Finish();
 
@@ -92,15 +96,26 @@ class RankTrace final : public SpanSink {
     Forget forget;                    // with it
   };
 
+  // A cycle that is over, until all threads were drained up to its end.
+  struct Ending {
+    std::unique_ptr<Cycle> cycle;
+    std::int64_t end_ns = 0;
+    int drain_count = 0;
+  };
+
   std::unique_ptr<Cycle> MakeCycle(std::int64_t epoch) const;
   std::string PathOf(const std::string& name) const;
-  // The next cycle has, with the first that is of one of its steps.
-  void NoteBegin(std::int64_t begin_ns, std::int32_t batch);
+  bool IsUndecided(std::int64_t begin_ns) const;
+  bool IsOfStep(std::int32_t batch) const;
+  bool IsOfStepThread() const;
   SpanTrace& TraceAt(std::int64_t begin_ns);
+  void BeginCycle();
+  void TellUndecided(std::int64_t next_from_ns);
   void EndCycle(std::int64_t end_ns);
   void FlushCycle(Cycle& cycle) const;
-  void FinishCycle(Cycle& cycle) const;
-  void FinishFile(const Cycle& cycle) const;
+  void FinishFirst();
+  void FinishCycle(Cycle& cycle);
+  void FinishFile(const Cycle& cycle);
   absl::Status LeaveFile(const SpanTrace& spans, const std::string& name) const;
   static void Complain(const Cycle& cycle, const absl::Status& status);
 
@@ -111,11 +126,13 @@ class RankTrace final : public SpanSink {
   std::int64_t pid_ = 0;
   std::optional<SpanThread> thread_;
   std::unique_ptr<Cycle> cycle_;
-  // The one before, until the next has begun and all threads were drained up to its end.
-  std::unique_ptr<Cycle> ending_;
+  std::deque<Ending> endings_;    // the oldest first
+  std::int32_t last_batch_ = -1;  // of the cycle that was finished last
+  // Of the cycle that was made last, a step; else, what else is known of the time since the one before.
   bool has_begun_ = true;
-  std::int64_t ending_end_ns_ = 0;
-  int ending_flushes_ = 0;
+  std::optional<SpanThread> step_thread_;
+  std::int64_t left_until_ns_ = 0;  // that thread was outside any step
+  UndecidedEvents undecided_;
   absl::Duration clock_due_ = -absl::InfiniteDuration();
 };
 

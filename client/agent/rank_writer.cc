@@ -200,7 +200,7 @@ absl::Status RankWriter::DrainAndSeal(const SensorSelection* selection) {
 
 void RankWriter::FlushTrace(RankTrace::When clock) {
   if (same_boot_) trace_->NoteClock(clock_offset_, clock_, samples_.trace_anchor(), clock);
-  trace_->Flush();
+  trace_->Flush(recorded_->drained());
 }
 
 // Of the wall clock now: a trace's times go by what it was at first, however it is steered meanwhile.

@@ -5,12 +5,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "client/agent/epoch_log.h"
 
 namespace stepwell::agent {
 namespace {
 
 // Spans are flushed many times a second: what is held meanwhile is small.
 constexpr std::size_t kHeldBytesMax = 8 << 20;
+// Who records nothing but epochs has a trace once they are so many bytes.
+constexpr std::size_t kEpochBytesMax = 64 << 10;
+// Of a process that begins new ones without end.
+constexpr SpanThread kFurtherThreads = {.worker = -2};
 
 }  // namespace
 
@@ -58,7 +63,9 @@ void SpanTrace::Close() {
   counters_.clear();
 }
 
-SpanTrace::Row& SpanTrace::RowOf(const Thread& thread) {
+SpanTrace::Row& SpanTrace::RowOf(const Thread& entered) {
+  const bool has_room = rows_.size() < kRowsMax || rows_.contains(entered);
+  const Thread& thread = has_room ? entered : kFurtherThreads;
   const auto [found, is_new] = rows_.try_emplace(thread);
   if (!is_new) return found->second;
   Describe();
@@ -69,6 +76,7 @@ SpanTrace::Row& SpanTrace::RowOf(const Thread& thread) {
                    .number = thread.id != 0 ? std::int64_t{thread.id} : made_up};
   std::string name = absl::StrCat("thread ", thread.index);
   if (thread.worker >= 0) name = absl::StrCat("worker ", thread.worker, " ", name);
+  if (!has_room) name = "further threads";
   if (thread.id != 0) {
     out_->writer.DescribeThread(track, {.pid = pid(), .tid = thread.id, .name = name});
   } else {
@@ -147,7 +155,8 @@ void SpanTrace::AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t
 void SpanTrace::AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
                          double value) {
   if (!std::isfinite(value) || time_ns < options_.base_time_ns) return;
-  if (series == "epoch" && value >= 0 && value < 2e9) epoch_ = static_cast<std::int64_t>(value);
+  if (series == kEpochSeries && value >= 0 && value < 2e9)
+    epoch_ = static_cast<std::int64_t>(value);
   if (is_closed()) return void(++added_count_);
   auto found = counters_.find(series);
   if (found == counters_.end()) {
@@ -157,6 +166,7 @@ void SpanTrace::AddValue(const std::string& series, const std::string& unit, std
     out_->writer.DescribeCounter(found->second, process_, series, unit);
   }
   TellSource(time_ns);
+  is_empty_ = is_empty_ && series == kEpochSeries && held_bytes() < kEpochBytesMax;
   out_->writer.AddCount(found->second, time_ns, value);
   ++added_count_;
   ++unsliced_count_;

@@ -44,8 +44,9 @@ class SpanTrace final : public SpanSink {
   };
   using Thread = SpanThread;
 
-  // Series beyond so many are no counters.
+  // Series beyond so many are no counters, threads beyond so many share a row.
   static constexpr std::size_t kCountersMax = 1000;
+  static constexpr std::size_t kRowsMax = 10'000;
 
   SpanTrace(Options options, TakeBytes take);
 
@@ -74,7 +75,7 @@ class SpanTrace final : public SpanSink {
   std::int64_t left_out_count() const;
   // Waiting for the next flush.
   std::size_t held_bytes() const;
-  // Nothing was ever added.
+  // Nothing was ever added, or an epoch alone.
   bool is_empty() const { return is_empty_; }
   // Of the first and the last step, and of what was recorded as `epoch`, also once it is closed; -1: none yet.
   std::int32_t first_batch() const { return first_batch_; }

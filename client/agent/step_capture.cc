@@ -147,12 +147,18 @@ void StepCapture::CountGivenUp(const Span& span) {
 void StepCapture::AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
                            double value) {
   if (values_.size() >= 2 * options_.spans_max || IsRoomFull()) {
-    if (values_.empty() || !IsKnown(series) || !IsKnown(unit)) return;
+    if (values_.empty() || !IsKnown(series) || !IsKnown(unit)) return CountValueGivenUp(time_ns);
+    CountValueGivenUp(values_.front().time_ns);
     values_.pop_front();
     TakeRoom(-std::int64_t{sizeof(Value)});
   }
   values_.push_back({time_ns, value, NumberOf(series), NumberOf(unit), next_order_++});
   TakeRoom(sizeof(Value));
+}
+
+void StepCapture::CountValueGivenUp(std::int64_t time_ns) {
+  values_given_up_until_ns_ = std::max(values_given_up_until_ns_, time_ns);
+  ++values_given_up_count_;
 }
 
 void StepCapture::AddLoss(std::int64_t event_count, std::int64_t first_ns, std::int64_t last_ns) {
@@ -195,6 +201,7 @@ std::int64_t StepCapture::LeftOutCount(const Window& window) const {
   std::int64_t count = 0;
   for (const auto& [batch, given_up] : given_up_) count += IsWanted(batch) ? given_up : 0;
   if (outside_given_up_until_ns_ >= window.begin_ns) count += outside_given_up_count_;
+  if (values_given_up_until_ns_ >= window.begin_ns) count += values_given_up_count_;
   for (const Loss& loss : losses_) {
     const bool is_of_window = loss.last_ns >= window.begin_ns && loss.first_ns <= window.end_ns;
     count += is_of_window ? loss.event_count : 0;

@@ -123,6 +123,7 @@ class StepCapture final : public SpanSink {
   void PushTo(std::deque<Span>& spans, Span span, std::string_view name);
   void GiveUpFirst(std::deque<Span>& spans);
   void CountGivenUp(const Span& span);
+  void CountValueGivenUp(std::int64_t time_ns);
   bool IsRoomFull() const { return options_.room != nullptr && options_.room->is_full(); }
   void TakeRoom(std::int64_t bytes);
   std::uint32_t NumberOf(std::string_view text);
@@ -148,6 +149,8 @@ class StepCapture final : public SpanSink {
   // Of what lies outside any step: the last end, and how many.
   std::int64_t outside_given_up_until_ns_ = INT64_MIN;
   std::int64_t outside_given_up_count_ = 0;
+  std::int64_t values_given_up_until_ns_ = INT64_MIN;
+  std::int64_t values_given_up_count_ = 0;
   std::deque<Loss> losses_;
   std::int64_t held_bytes_ = 0;  // of the room
 };

@@ -227,7 +227,7 @@ absl::StatusOr<std::string> TraceFile::Finish(const Place& place, const LeaveWor
     }
     if (named == Named::kBoth) unlinkat(directory_.get(), name_.c_str(), 0);
     name_ = name;
-    RemoveOlder();
+    if (place.is_counted) RemoveOlder();
     return name_;
   }
   return absl::FailedPreconditionError(absl::StrCat(name_, ": ", std::strerror(errno)));

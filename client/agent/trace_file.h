@@ -36,6 +36,7 @@ class TraceFile {
   struct Place {
     std::int64_t epoch = -1;
     std::int64_t batch = -1;  // the last that ended
+    bool is_counted = true;   // as one of kept_max; else it takes nobody's place
   };
 
   static absl::StatusOr<std::unique_ptr<TraceFile>> Create(Options options);

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "client/cli/command.h"
 #include "client/cli/export_output.h"
+#include "client/cli/merge_words.h"
 #include "client/cli/not_found.h"
 #include "client/cli/options.h"
 #include "client/cli/progress.h"
@@ -72,7 +73,8 @@ absl::Status WriteTrace(MasterClient& master, const v1::TrialRef& trial, const v
 
 // In the other form, as the master makes it: a merge of one.
 absl::Status ConvertTrace(MasterClient& master, const v1::TrialRef& trial, const v1::Trace& trace,
-                          v1::TraceFormat format, bool is_gzip, ExportOutput& output) {
+                          v1::TraceFormat format, bool is_gzip, ExportOutput& output,
+                          std::ostream& err) {
   v1::MergeTracesRequest request;
   *request.mutable_trial() = trial;
   request.add_trace_nos(trace.trace_no());
@@ -80,6 +82,8 @@ absl::Status ConvertTrace(MasterClient& master, const v1::TrialRef& trial, const
   request.set_gzip(is_gzip);
   absl::Status written;
   STEPWELL_RETURN_IF_ERROR(master.MergeTraces(request, [&](const v1::MergeTracesResponse& message) {
+    TellInputs(message.placement(), err);
+    TellLeftOut(message.totals(), err);
     if (!message.data().empty()) written = output.Write(message.data());
     return written.ok();
   }));
@@ -95,7 +99,8 @@ bool IsConverted(const v1::Trace& trace, v1::TraceFormat format) {
 }
 
 absl::Status WriteFile(MasterClient& master, const v1::TrialRef& trial, const v1::Trace& trace,
-                       v1::TraceFormat format, const std::filesystem::path& path) {
+                       v1::TraceFormat format, const std::filesystem::path& path,
+                       std::ostream& err) {
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   if (error) {
@@ -104,8 +109,9 @@ absl::Status WriteFile(MasterClient& master, const v1::TrialRef& trial, const v1
   }
   STEPWELL_ASSIGN_OR_RETURN(const auto output, ExportOutput::ToFile(path.string()));
   const bool is_gzip = absl::EndsWith(path.string(), ".gz");
-  return IsConverted(trace, format) ? ConvertTrace(master, trial, trace, format, is_gzip, *output)
-                                    : WriteTrace(master, trial, trace, *output);
+  return IsConverted(trace, format)
+             ? ConvertTrace(master, trial, trace, format, is_gzip, *output, err)
+             : WriteTrace(master, trial, trace, *output);
 }
 
 struct Wanted {
@@ -195,8 +201,9 @@ int RunTraceGet(const std::vector<std::string>& args, Streams streams) {
       path = std::filesystem::path(wanted->directory) / name;
     }
     const Progress progress(absl::StrCat("reading trace ", trace.trace_no()));
-    if (const absl::Status got = WriteFile(master, wanted->trial, trace, wanted->format, path);
-        !got.ok()) {
+    const absl::Status got =
+        WriteFile(master, wanted->trial, trace, wanted->format, path, streams.err);
+    if (!got.ok()) {
       return ReportFailure(got, options.server(), streams);
     }
     if (options.json()) {

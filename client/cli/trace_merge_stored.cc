@@ -12,6 +12,7 @@
 #include "base/trace/merge_plan.h"
 #include "base/trace/merge_sieve.h"
 #include "client/cli/export_output.h"
+#include "client/cli/merge_words.h"
 #include "client/cli/not_found.h"
 #include "client/cli/progress.h"
 #include "client/cli/proto_json.h"
@@ -63,13 +64,8 @@ void TellPlacement(const v1::TracePlacement& placement, Streams streams) {
     errors.emplace_back(input.rank(), input.has_clock_error_ns()
                                           ? std::optional(input.clock_error_ns())
                                           : std::nullopt);
-    if (!input.is_cut()) continue;
-    streams.err << "stepwell: trace " << input.trace_no() << " (" << Printable(input.name())
-                << ") ends too early; what it has is taken\n";
   }
-  for (const std::string& note : placement.notes()) {
-    streams.err << "stepwell: " << Printable(note) << "\n";
-  }
+  TellInputs(placement, streams.err);
   if (const std::string text = ClocksText(errors); !text.empty()) {
     streams.err << "stepwell: " << text << "\n";
   }
@@ -208,13 +204,7 @@ int MergeStored(const CommandOptions& options, Streams streams) {
     return kExitFailed;
   }
   TellPlacement(placement, streams);
-  if (totals.left_out_count() > 0) {
-    streams.err << "stepwell: " << Plural(totals.left_out_count(), "event")
-                << " without a time or beyond a bound left out\n";
-  }
-  if (!totals.counters_note().empty()) {
-    streams.err << "stepwell: " << Printable(totals.counters_note()) << "\n";
-  }
+  TellLeftOut(totals, streams.err);
   if (options.json() && !path.empty()) {
     nlohmann::ordered_json json = ToJson(totals);
     json["inputs"] = ToJson(placement)["inputs"];

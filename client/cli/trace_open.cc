@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "client/cli/command.h"
 #include "client/cli/export_output.h"
+#include "client/cli/merge_words.h"
 #include "client/cli/not_found.h"
 #include "client/cli/one_file_server.h"
 #include "client/cli/options.h"
@@ -77,9 +78,8 @@ absl::Status Fetch(MasterClient& master, const v1::TrialRef& trial,
     }
     request.set_format(v1::TRACE_FORMAT_PERFETTO);
     fetched = master.MergeTraces(request, [&](const v1::MergeTracesResponse& message) {
-      for (const std::string& note : message.placement().notes()) {
-        err << "stepwell: " << Printable(note) << "\n";
-      }
+      TellInputs(message.placement(), err);
+      TellLeftOut(message.totals(), err);
       return take(message.data());
     });
   }

@@ -206,6 +206,83 @@ TEST_F(RankTraceTest, NothingButACycleIsNoFurtherFile) {
   EXPECT_EQ(left_[0].last_batch, 9);
 }
 
+// A step's own events come once it is over: what others did meanwhile waits for that.
+TEST_F(RankTraceTest, WhatOthersDidWithinTheNextCyclesFirstStepIsInTheNextFile) {
+  RankTrace trace = Make(10);
+  for (int batch = 0; batch < 10; ++batch) Step(trace, batch);
+  const SpanThread loop = {.worker = -1, .index = 0, .id = 41};
+  const SpanThread worker = {.worker = 0, .index = 0, .id = 50};
+  const SpanThread beside = {.worker = -1, .index = 1, .id = 42};
+  trace.EnterThread(loop);
+  trace.AddSpan("evaluate", Begin(10), Begin(11), -1);
+  trace.EnterThread(worker);
+  trace.AddSpan("load", Begin(10) + 50, Begin(11) - 10, 3);  // within the evaluation
+  trace.Flush();
+  trace.EnterThread(worker);
+  trace.AddSpan("load", Begin(11) + 10, Begin(11) + 20, 4);  // within the step that follows
+  trace.EnterThread(beside);
+  trace.AddInstant("moment", Begin(11) + 30, -1);
+  trace.AddSystemMetric("cpu_util_process", "percent", Begin(11) + 40, 50);
+  for (int drain = 0; drain < 5; ++drain) trace.Flush();
+  trace.EnterThread(loop);
+  trace.AddStep(Begin(11), Begin(12), 10);
+  trace.Finish();
+  const std::string first = "ep0-ba10-rank3.pftrace", second = "ep0-ba11-rank3.pftrace";
+  ASSERT_THAT(Names(), ElementsAre(first, second));
+  EXPECT_THAT(BatchesOf(first, "load"), ElementsAre("3"));
+  EXPECT_THAT(BatchesOf(second, "load"), ElementsAre("4"));
+  EXPECT_THAT(BatchesOf(second, "moment"), ElementsAre("none"));
+  EXPECT_THAT(BatchesOf(second, "step"), ElementsAre("10"));
+  EXPECT_THAT(Read(first).counts, IsEmpty());
+  EXPECT_THAT(Read(second).counts, SizeIs(1));
+}
+
+// As of an agent that was stopped for a while: another thread is drained when several cycles are over.
+TEST_F(RankTraceTest, OfCyclesThatEndAtOnceEachHasWhatOthersDidInIt) {
+  RankTrace trace = Make(10);
+  for (int batch = 0; batch < 35; ++batch) Step(trace, batch);
+  trace.Flush(/*is_drained=*/false);
+  trace.Flush(/*is_drained=*/false);
+  trace.EnterThread({.worker = -1, .index = 1, .id = 42});
+  for (int batch = 0; batch < 35; ++batch) {
+    trace.AddSpan("beside", Begin(batch) + 5, Begin(batch) + 15, -1);
+  }
+  trace.Finish();
+  for (const auto& [batch, count] : {std::pair(10, 10), {20, 10}, {30, 10}, {35, 5}}) {
+    EXPECT_THAT(BatchesOf(absl::StrCat("ep0-ba", batch, "-rank3.pftrace"), "beside"), SizeIs(count))
+        << batch;
+  }
+}
+
+// Another agent goes on where one was killed, behind the last step: that is no cycle, and takes no cycle's place.
+TEST_F(RankTraceTest, AFileWithoutAStepTakesNobodysPlace) {
+  {
+    RankTrace first = Make(10, 1);
+    for (int batch = 0; batch < 10; ++batch) Step(first, batch);
+    first.Finish();
+  }
+  RankTrace next = Make(10, 1);
+  next.EnterThread({.worker = -1, .index = 0, .id = 41});
+  next.AddSpan("evaluate", Begin(10), Begin(11), -1);
+  next.Finish();
+  EXPECT_THAT(Names(), ElementsAre("ep0-ba0-rank3.pftrace", "ep0-ba10-rank3.pftrace"));
+}
+
+// Who measures no span may record all the same.
+TEST_F(RankTraceTest, ValuesAloneAreATrace) {
+  RankTrace trace = Make(0);
+  std::size_t held_max = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    trace.AddValue("loss", "1", Begin(i), 0.5);
+    trace.Flush();
+    held_max = std::max(held_max, trace.held_bytes());
+  }
+  EXPECT_LT(held_max, 10'000U);
+  trace.Finish();
+  ASSERT_THAT(Names(), SizeIs(1));
+  EXPECT_THAT(Read(Names()[0]).counts.begin()->second, SizeIs(10'000));
+}
+
 // As epochs that are cycles, with an evaluation in between: it belongs to the epoch that it followed, the next one's number
 // to the next.
 TEST_F(RankTraceTest, WhatIsBetweenTwoCyclesBelongsToTheOneBefore) {

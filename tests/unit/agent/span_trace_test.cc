@@ -60,6 +60,21 @@ TEST(SpanTraceTest, ASpanSaysWhereItWas) {
   EXPECT_EQ(recording.trace.epoch(), 5);
 }
 
+// A process that begins threads without end.
+TEST(SpanTraceTest, ThreadsBeyondABoundShareARow) {
+  Recording recording;
+  constexpr std::uint32_t kMore = 3;
+  for (std::uint32_t i = 0; i < SpanTrace::kRowsMax + kMore; ++i) {
+    recording.trace.EnterThread({.worker = -1, .index = i, .id = i + 1});
+    recording.trace.AddSpan(i < SpanTrace::kRowsMax ? "early" : "late", kBase + 10, kBase + 20, -1);
+  }
+  ASSERT_TRUE(recording.trace.Flush().ok());
+  const PerfettoTrace trace = recording.Read();
+  EXPECT_THAT(trace.Named("early"), SizeIs(SpanTrace::kRowsMax));
+  ASSERT_THAT(trace.Named("late"), SizeIs(kMore)) << "none is lost";
+  EXPECT_EQ(trace.tracks.at(trace.Named("late")[0].track).name, "further threads");
+}
+
 TEST(SpanTraceTest, AnInstantLiesOnTheRowOfItsThread) {
   Recording recording;
   recording.trace.AddInstant("nobody's", kBase + 1, 7);

@@ -100,6 +100,16 @@ TEST(StepCaptureTest, WhatLiesOutsideAnyStepIsThereWhereItRanWhileTheStepsDid) {
   EXPECT_EQ(capture.totals().epoch, 4);
 }
 
+TEST(StepCaptureTest, ValuesThatFindNoRoomAreCounted) {
+  StepCapture::Options options;
+  options.spans_max = 5;
+  StepCapture capture(options);
+  for (int i = 0; i < 13; ++i) capture.AddValue("loss", "x", 200 + i, i);
+  Step(capture, 2);
+  capture.SetSteps({.first_batch = 2, .step_count = 1});
+  EXPECT_EQ(capture.totals().left_out_count, 3);
+}
+
 // An epoch is that of what follows it.
 TEST(StepCaptureTest, ValuesComeAmongTheSpansWhereTheyCame) {
   StepCapture capture({});

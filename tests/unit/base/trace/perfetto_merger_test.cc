@@ -10,6 +10,7 @@
 #include "base/trace/trace_reading.h"
 #include "tests/support/codec_vectors.h"
 #include "tests/unit/base/trace/drifting_rank.h"
+#include "tests/unit/base/trace/perfetto_merging.h"
 #include "tests/unit/base/trace/perfetto_reading.h"
 #include "tests/unit/base/trace/plan_of_texts.h"
 
@@ -18,46 +19,15 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using testing::Merge;
+using testing::Merged;
 using testing::PerfettoEvent;
 using testing::PerfettoReading;
 using testing::PerfettoTrace;
 using testing::PlanOf;
 using ::testing::SizeIs;
 using testing::SourceOf;
-
-struct Merged {
-  std::string bytes;
-  PerfettoTrace trace;
-  std::int64_t written = 0;
-  std::int64_t left_out = 0;
-};
-
-Merged Merge(const std::vector<std::string>& texts, PerfettoMerger::Options options = {}) {
-  Merged merged;
-  const MergePlan plan = PlanOf(texts);
-  PerfettoMerger merger(plan, options, [&](std::string_view bytes) {
-    merged.bytes += bytes;
-    return absl::OkStatus();
-  });
-  EXPECT_TRUE(merger.Begin().ok());
-  for (std::size_t i = 0; i < texts.size(); ++i) {
-    EXPECT_TRUE(merger.BeginInput(i).ok());
-    const auto form = ReadTrace(
-        SourceOf(texts[i]),
-        {.event = [&](std::string_view json) { return merger.TakeEvent(json); }, .member = {}});
-    EXPECT_TRUE(form.ok()) << form.status();
-  }
-  EXPECT_TRUE(merger.End().ok());
-  merged.trace = PerfettoReading::Read(merged.bytes);
-  merged.written = merger.written_count();
-  merged.left_out = merger.left_out_count();
-  return merged;
-}
-
-// One rank's, whose events are `events`.
-std::string Trace(int rank, const std::string& events) {
-  return absl::StrCat("{\"distributedInfo\":{\"rank\":", rank, "},\"traceEvents\":[", events, "]}");
-}
+using testing::Trace;
 
 std::string Cycle(int rank, int sync, int begin, int end) {
   const auto metadata = [&](const char* name, const char* key, const std::string& value) {
@@ -382,44 +352,6 @@ TEST(PerfettoMerger, FlowsOfOneIdAndTwoNamesAreTwo) {
   EXPECT_EQ(begun("forward"), ended("backward"));
   EXPECT_EQ(begun("launch"), ended("kernel"));
   EXPECT_NE(begun("forward"), begun("launch"));
-}
-
-// Half a megabyte of gzip says as much.
-TEST(PerfettoMerger, WhatIsOpenAndSaysMegabytesHasABound) {
-  std::string events = R"({"ph":"X","name":"a","ts":1,"dur":1,"pid":1,"tid":1})";
-  for (int i = 0; i < 100; ++i) {
-    absl::StrAppend(&events, R"(,{"ph":"B","name":"b","ts":2,"pid":1,"tid":)", i,
-                    R"(,"args":{"x":")", std::string(1 << 20, 'x'), R"("}})");
-  }
-  const Merged merged = Merge({Trace(0, events)});
-  EXPECT_THAT(merged.trace.Named("b"), SizeIs(63));
-  EXPECT_EQ(merged.left_out, 37);
-}
-
-TEST(PerfettoMerger, AnEndLooksForItsBeginAmongSomeOfTheInnermostAlone) {
-  std::string events = R"({"ph":"B","name":"outermost","ts":1,"pid":1,"tid":1})";
-  for (int i = 0; i < 300; ++i) {
-    absl::StrAppend(&events, R"(,{"ph":"B","name":"inner","ts":2,"pid":1,"tid":1})");
-  }
-  absl::StrAppend(&events, R"(,{"ph":"E","name":"outermost","ts":3,"pid":1,"tid":1})");
-  EXPECT_EQ(Merge({Trace(0, events)}).left_out, 1);
-}
-
-// Each is written where it is said from then on, and held by nobody.
-TEST(PerfettoMerger, NamesAsLongAsAnEventDoNotFillMemory) {
-  constexpr int kNames = 20;
-  std::string events;
-  for (int i = 0; i < 2 * kNames; ++i) {
-    absl::StrAppend(&events, i == 0 ? "" : ",", R"({"ph":"X","ts":)", 10 * i,
-                    R"(,"dur":1,"pid":1,"tid":1,"name":")", i % kNames, std::string(1 << 20, 'n'),
-                    R"("})");
-  }
-  const Merged merged = Merge({Trace(0, events)}, {.is_packed = false});
-  EXPECT_EQ(merged.left_out, 0);
-  EXPECT_GT(merged.bytes.size(), (8U + 2 * 12) << 20);
-  for (int i = 0; i < kNames; ++i) {
-    EXPECT_THAT(merged.trace.Named(absl::StrCat(i, std::string(1 << 20, 'n'))), SizeIs(2)) << i;
-  }
 }
 
 TEST(PerfettoMerger, AMergedTraceIsATraceAgain) {

@@ -1,0 +1,67 @@
+#include "client/agent/undecided_events.h"
+
+#include <utility>
+
+namespace stepwell::agent {
+
+bool UndecidedEvents::Add(Event event) {
+  if (events_.size() >= kMax) return false;
+  held_bytes_ += sizeof(Event) + event.name.size() + event.unit.size();
+  events_.push_back(std::move(event));
+  return true;
+}
+
+bool UndecidedEvents::AddSpan(const SpanThread& thread, std::string_view name,
+                              std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) {
+  return Add({.kind = Kind::kSpan,
+              .thread = thread,
+              .name = std::string(name),
+              .unit = {},
+              .begin_ns = begin_ns,
+              .end_ns = end_ns,
+              .batch = batch,
+              .value = 0});
+}
+
+bool UndecidedEvents::AddInstant(const SpanThread& thread, std::string_view name,
+                                 std::int64_t time_ns, std::int32_t batch) {
+  return Add({.kind = Kind::kInstant,
+              .thread = thread,
+              .name = std::string(name),
+              .unit = {},
+              .begin_ns = time_ns,
+              .end_ns = time_ns,
+              .batch = batch,
+              .value = 0});
+}
+
+bool UndecidedEvents::AddValue(const std::string& series, const std::string& unit,
+                               std::int64_t time_ns, double value) {
+  return Add({.kind = Kind::kValue,
+              .thread = {},
+              .name = series,
+              .unit = unit,
+              .begin_ns = time_ns,
+              .end_ns = time_ns,
+              .batch = -1,
+              .value = value});
+}
+
+void UndecidedEvents::Tell(const std::function<SpanSink&(std::int64_t begin_ns)>& sink_of) {
+  held_bytes_ = 0;
+  for (const Event& event : std::exchange(events_, {})) {
+    SpanSink& sink = sink_of(event.begin_ns);
+    if (event.kind == Kind::kValue) {
+      sink.AddValue(event.name, event.unit, event.begin_ns, event.value);
+      continue;
+    }
+    sink.EnterThread(event.thread);
+    if (event.kind == Kind::kSpan) {
+      sink.AddSpan(event.name, event.begin_ns, event.end_ns, event.batch);
+    } else {
+      sink.AddInstant(event.name, event.begin_ns, event.batch);
+    }
+  }
+}
+
+}  // namespace stepwell::agent
