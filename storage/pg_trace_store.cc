@@ -32,7 +32,8 @@ PgConnection::Options ConnectionOptions(const PgTraceStore::Options& options) {
 }
 
 absl::Status NoTrace(TrialId trial_id, std::int32_t trace_no) {
-  return absl::NotFoundError(absl::StrCat("trial ", Value(trial_id), " has no trace ", trace_no));
+  return absl::NotFoundError(absl::StrCat("trial ", Value(trial_id), " has no trace ", trace_no,
+                                          "; 'stepwell trace list' shows which there are"));
 }
 
 absl::Status Reasoned(absl::Status status, absl::string_view reason) {

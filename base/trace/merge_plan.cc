@@ -191,7 +191,7 @@ absl::Status CheckMergeInput(const MergeInput& input, MergeAlignment alignment) 
     return absl::InvalidArgumentError(
         absl::StrCat(input.label,
                      ": nothing tells its rank (none of 0 to 2147483647 in its name or "
-                     "distributedInfo): name it"));
+                     "distributedInfo): name it (--rank, as it is merged or imported)"));
   }
   if (!origin.first_time_ns.has_value()) {
     return absl::InvalidArgumentError(

@@ -97,9 +97,8 @@ std::uint64_t MergedId(std::size_t input, std::string_view id) {
 }
 
 std::uint64_t MergedFlowId(std::size_t input, const TraceEvent& event) {
-  const std::string key = absl::StrCat(std::string(event.category), "\n", std::string(event.name),
-                                       "\n", MergedId(input, event.id));
-  return ((input + 1) << kIdBits) | (HashOf(key) & ((std::uint64_t{1} << kIdBits) - 1));
+  return HashOf(absl::StrCat(input, "\n", std::string(event.category), "\n",
+                             std::string(event.name), "\n", MergedId(0, event.id)));
 }
 
 std::optional<std::int64_t> MergedTimeNs(const PlacedInput& input, std::string_view time) {

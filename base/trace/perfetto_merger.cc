@@ -316,7 +316,12 @@ std::string PerfettoMerger::Impl::BodyOf(const TraceEvent& event) {
 
 bool PerfettoMerger::Impl::Take(const TraceEvent& event, std::optional<std::int64_t> time) {
   if (event.phase == 'M') return TakeMetadata(event);
-  if (!time.has_value() || !CanSay(*time)) return false;
+  if (!time.has_value()) return false;
+  const char phase = Newer(event.phase);
+  const bool is_half = phase == 'B' || phase == 'E' || phase == 'b' || phase == 'e';
+  // Its other half would be another's: it stands at the base.
+  if (is_half && *time < plan.base_time_ns) time = plan.base_time_ns;
+  if (!CanSay(*time)) return false;
   last_ns = std::max(last_ns, *time);
   if (!is_input_told) {
     if (const Process* process = ProcessOf(event.pid); process != nullptr) {
@@ -324,7 +329,7 @@ bool PerfettoMerger::Impl::Take(const TraceEvent& event, std::optional<std::int6
     }
     is_input_told = true;
   }
-  switch (Newer(event.phase)) {
+  switch (phase) {
     case 'X':
       return TakeWhole(event, *time);
     case 'B':
@@ -479,6 +484,7 @@ void PerfettoMerger::Impl::EndInput() {
         writer.AppendArg("unfinished", true, begun->body);
         Close(lane, *begun, last_ns);
       }
+      lane.begun = {};  // and the room that it took
     }
   };
   close_all(threads);

@@ -34,6 +34,7 @@ constexpr std::size_t kClocksMax = 1'000;
 // Of what is kept beside its text, about.
 constexpr std::size_t kSequenceBytes = 256;
 constexpr std::size_t kTextBytes = 64;
+constexpr std::size_t kClockBytes = 64;
 constexpr std::size_t kTrackBytes = 160;
 enum Type : std::uint64_t { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4 };
 
@@ -206,8 +207,7 @@ void PerfettoSplitter::TakeClocks(std::string_view snapshot, Sequence& sequence)
   if (realtime == times.end()) return;
   has_realtime_ = true;
   for (const auto& [id, time] : times) {
-    if (sequence.clock_offsets.size() >= kClocksMax && !sequence.clock_offsets.contains(id))
-      continue;
+    if (!sequence.clock_offsets.contains(id) && !Keeps(kClockBytes)) continue;
     sequence.clock_offsets[id] = static_cast<std::int64_t>(realtime->second - time);
   }
 }

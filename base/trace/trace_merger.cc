@@ -141,7 +141,7 @@ bool TraceMerger::WriteEvent(const TraceEvent& event) {
     // What begins or ends stays, for the other would be another's.
     const bool is_half = event.phase == 'B' || event.phase == 'E';
     if (event.phase != 'M' && !is_half && time_ns < 0) return false;
-    if (event.phase != 'M') NoteTime(*merged);
+    if (event.phase != 'M' && time_ns >= 0) NoteTime(*merged);
     last_ns_ = std::max(last_ns_, *merged);
     // Copied as it was written, digit by digit, unless its clock drifts.
     rewrites_duration = plan_.inputs[input_].drift != 0 && !event.duration.empty();

@@ -98,6 +98,15 @@ void RankTrace::BeginCycle() {
   has_begun_ = true;
   clock_due_ = -absl::InfiniteDuration();
   TellUndecided(left_until_ns_);
+  // What others did until then and tell from now on is with it, too.
+  if (!endings_.empty()) endings_.back().end_ns = std::max(endings_.back().end_ns, left_until_ns_);
+}
+
+// What began while that thread was outside any step is known to have been.
+void RankTrace::TellDecided() {
+  if (has_begun_ || undecided_.held_bytes() == 0) return;
+  undecided_.TellBefore(left_until_ns_, endings_.back().cycle->spans);
+  if (thread_) EnterThread(*thread_);
 }
 
 void RankTrace::TellUndecided(std::int64_t next_from_ns) {
@@ -116,6 +125,7 @@ void RankTrace::AddSpan(std::string_view name, std::int64_t begin_ns, std::int64
     return cycle_->spans.AddSpan(name, begin_ns, end_ns, batch);
   }
   if (!IsOfStepThread()) {
+    if (undecided_.is_full()) TellDecided();
     if (undecided_.AddSpan(*thread_, name, begin_ns, end_ns, batch)) return;
   } else {
     left_until_ns_ = std::max(left_until_ns_, end_ns);
@@ -129,7 +139,10 @@ void RankTrace::AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t
   if (IsUndecided(begin_ns)) BeginCycle();
   TraceAt(begin_ns).AddStep(begin_ns, end_ns, batch);
   const std::int64_t steps = identity_.tracing.cycle_steps;
-  if (steps > 0 && thread_ && (std::int64_t{batch} + 1) % steps == 0) EndCycle(end_ns);
+  // Another thread's step of that batch ends no other cycle.
+  const bool is_of_cycle = endings_.empty() || begin_ns >= endings_.back().end_ns;
+  if (steps > 0 && is_of_cycle && thread_ && (std::int64_t{batch} + 1) % steps == 0)
+    EndCycle(end_ns);
 }
 
 void RankTrace::AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) {
@@ -139,6 +152,7 @@ void RankTrace::AddInstant(std::string_view name, std::int64_t time_ns, std::int
     return cycle_->spans.AddInstant(name, time_ns, batch);
   }
   if (!IsOfStepThread()) {
+    if (undecided_.is_full()) TellDecided();
     if (undecided_.AddInstant(*thread_, name, time_ns, batch)) return;
   } else {
     left_until_ns_ = std::max(left_until_ns_, time_ns);
@@ -151,6 +165,7 @@ void RankTrace::AddValue(const std::string& series, const std::string& unit, std
   if (!IsUndecided(time_ns)) return TraceAt(time_ns).AddValue(series, unit, time_ns, value);
   // An epoch is recorded as it begins, and a cycle has the one of its last step.
   if (series == kEpochSeries) return cycle_->spans.AddValue(series, unit, time_ns, value);
+  if (undecided_.is_full()) TellDecided();
   if (undecided_.AddValue(series, unit, time_ns, value)) return;
   endings_.back().cycle->spans.AddValue(series, unit, time_ns, value);
 }
@@ -202,6 +217,7 @@ void RankTrace::NoteClock(ClockOffset& offset, const Clock& clock, const ClockAn
 }
 
 void RankTrace::Flush(bool is_drained) {
+  TellDecided();
   FlushCycle(*cycle_);
   for (Ending& ending : endings_) {
     FlushCycle(*ending.cycle);
@@ -225,13 +241,14 @@ void RankTrace::FlushCycle(Cycle& cycle) const {
 void RankTrace::Finish() {
   // No step comes any more: all that is left followed the last one.
   if (!has_begun_) TellUndecided(INT64_MAX);
+  has_begun_ = true;
   while (!endings_.empty()) FinishFirst();
   FinishCycle(*cycle_);
   // Its lock says that it is written: what could not be finished is then the sender's to try again.
   cycle_->file.reset();
 }
 
-void RankTrace::FinishCycle(Cycle& cycle) {
+void RankTrace::FinishCycle(Cycle& cycle) const {
   FlushCycle(cycle);
   if (cycle.file != nullptr) FinishFile(cycle);
   if (const std::int64_t left_out = cycle.spans.left_out_count(); left_out > 0) {
@@ -240,18 +257,15 @@ void RankTrace::FinishCycle(Cycle& cycle) {
   }
 }
 
-void RankTrace::FinishFile(const Cycle& cycle) {
+void RankTrace::FinishFile(const Cycle& cycle) const {
   const SpanTrace& spans = cycle.spans;
   absl::Status left;
   const auto leave = [&](const std::string& name) {
     if (identity_.tracing.uploads) left = LeaveFile(spans, name);
     return cycle.forget == nullptr ? absl::OkStatus() : left;
   };
-  // Without a step, as where another agent goes on behind the last one, it is no cycle: it stands behind the one before.
-  const bool is_cycle = identity_.tracing.cycle_steps == 0 || spans.last_batch() >= 0;
-  if (is_cycle) last_batch_ = spans.last_batch();
-  const auto name = cycle.file->Finish(
-      {.epoch = spans.epoch(), .batch = last_batch_, .is_counted = is_cycle}, leave);
+  const auto name =
+      cycle.file->Finish({.epoch = spans.epoch(), .batch = spans.last_batch()}, leave);
   if (!name.ok()) {
     if (left.ok()) Complain(cycle, name.status());
     return;

@@ -111,11 +111,12 @@ class RankTrace final : public SpanSink {
   SpanTrace& TraceAt(std::int64_t begin_ns);
   void BeginCycle();
   void TellUndecided(std::int64_t next_from_ns);
+  void TellDecided();
   void EndCycle(std::int64_t end_ns);
   void FlushCycle(Cycle& cycle) const;
   void FinishFirst();
-  void FinishCycle(Cycle& cycle);
-  void FinishFile(const Cycle& cycle);
+  void FinishCycle(Cycle& cycle) const;
+  void FinishFile(const Cycle& cycle) const;
   absl::Status LeaveFile(const SpanTrace& spans, const std::string& name) const;
   static void Complain(const Cycle& cycle, const absl::Status& status);
 
@@ -126,8 +127,7 @@ class RankTrace final : public SpanSink {
   std::int64_t pid_ = 0;
   std::optional<SpanThread> thread_;
   std::unique_ptr<Cycle> cycle_;
-  std::deque<Ending> endings_;    // the oldest first
-  std::int32_t last_batch_ = -1;  // of the cycle that was finished last
+  std::deque<Ending> endings_;  // the oldest first
   // Of the cycle that was made last, a step; else, what else is known of the time since the one before.
   bool has_begun_ = true;
   std::optional<SpanThread> step_thread_;

@@ -21,6 +21,7 @@
 #include "client/agent/spool_numbers.h"
 #include "client/agent/spool_record.h"
 #include "client/agent/surveyed_rings.h"
+#include "client/agent/trace_outbox.h"
 #include "client/agent/worker_name.h"
 #include "client/recorder/src/spool_format.h"
 
@@ -256,6 +257,10 @@ absl::StatusOr<SpoolSurvey> SurveySpool(const std::string& root, const std::stri
     if (!Uuid::FromText(name)) continue;
     std::optional<SurveyedWriter> writer = SurveyWriter(format->get(), name);
     if (writer) survey.writers.push_back(*std::move(writer));
+  }
+  const TraceOutbox outbox(format->get());
+  for (const auto& notes : {outbox.Names(), outbox.Recordings()}) {
+    if (notes.ok()) survey.trace_notes += notes->size();
   }
   return survey;
 }

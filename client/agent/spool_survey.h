@@ -82,6 +82,8 @@ struct SpoolSurvey {
   LinkFacts links;
   // By name.
   std::vector<SurveyedWriter> writers;
+  // Notes of traces that are to be uploaded, or finished first.
+  std::uint64_t trace_notes = 0;
 };
 
 // kNotFound: there is no such directory, or it is no spool root. `served_by`: the root whose agent

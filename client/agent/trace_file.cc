@@ -36,6 +36,9 @@ bool IsFinished(const std::string& name, std::int32_t rank) {
          absl::StrContains(name, absl::StrCat("-rank", rank, "."));
 }
 
+// Of no step: what followed the last one, where another agent went on. It takes no other's place.
+bool IsStepless(const std::string& name) { return absl::StrContains(name, "-ba0-"); }
+
 enum class Named { kNot, kBoth, kMoved };
 
 bool LacksSuchCalls(int error) { return error == EINVAL || error == ENOSYS || error == EPERM; }
@@ -227,7 +230,7 @@ absl::StatusOr<std::string> TraceFile::Finish(const Place& place, const LeaveWor
     }
     if (named == Named::kBoth) unlinkat(directory_.get(), name_.c_str(), 0);
     name_ = name;
-    if (place.is_counted) RemoveOlder();
+    RemoveOlder();
     return name_;
   }
   return absl::FailedPreconditionError(absl::StrCat(name_, ": ", std::strerror(errno)));
@@ -247,7 +250,7 @@ void TraceFile::RemoveOlder() const {
   std::vector<Finished> finished;
   for (const std::string& name : *names) {
     struct stat status {};
-    if (!IsFinished(name, options_.rank) ||
+    if (!IsFinished(name, options_.rank) || IsStepless(name) != IsStepless(name_) ||
         fstatat(directory_.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
       continue;
     }

@@ -30,13 +30,13 @@ class TraceFile {
     std::string directory;  // made where it is not there, without its parents
     std::int32_t rank = 0;
     std::int64_t bytes_max = kBytesMax;
-    int kept_max = 0;  // finished ones of this rank; the oldest go. 0 = all are kept
+    // Finished ones of this rank, and as many without a step (ba0); the oldest go. 0 = all are kept.
+    int kept_max = 0;
   };
   // Where the training was when it ended; -1: unknown.
   struct Place {
     std::int64_t epoch = -1;
     std::int64_t batch = -1;  // the last that ended
-    bool is_counted = true;   // as one of kept_max; else it takes nobody's place
   };
 
   static absl::StatusOr<std::unique_ptr<TraceFile>> Create(Options options);

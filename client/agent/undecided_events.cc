@@ -5,8 +5,8 @@
 namespace stepwell::agent {
 
 bool UndecidedEvents::Add(Event event) {
-  if (events_.size() >= kMax) return false;
-  held_bytes_ += sizeof(Event) + event.name.size() + event.unit.size();
+  if (is_full()) return false;
+  held_bytes_ += BytesOf(event);
   events_.push_back(std::move(event));
   return true;
 }
@@ -47,21 +47,34 @@ bool UndecidedEvents::AddValue(const std::string& series, const std::string& uni
               .value = value});
 }
 
+std::size_t UndecidedEvents::BytesOf(const Event& event) {
+  return sizeof(Event) + event.name.size() + event.unit.size();
+}
+
+void UndecidedEvents::TellOne(const Event& event, SpanSink& sink) {
+  if (event.kind == Kind::kValue) {
+    return sink.AddValue(event.name, event.unit, event.begin_ns, event.value);
+  }
+  sink.EnterThread(event.thread);
+  if (event.kind == Kind::kSpan) {
+    sink.AddSpan(event.name, event.begin_ns, event.end_ns, event.batch);
+  } else {
+    sink.AddInstant(event.name, event.begin_ns, event.batch);
+  }
+}
+
 void UndecidedEvents::Tell(const std::function<SpanSink&(std::int64_t begin_ns)>& sink_of) {
   held_bytes_ = 0;
-  for (const Event& event : std::exchange(events_, {})) {
-    SpanSink& sink = sink_of(event.begin_ns);
-    if (event.kind == Kind::kValue) {
-      sink.AddValue(event.name, event.unit, event.begin_ns, event.value);
-      continue;
-    }
-    sink.EnterThread(event.thread);
-    if (event.kind == Kind::kSpan) {
-      sink.AddSpan(event.name, event.begin_ns, event.end_ns, event.batch);
-    } else {
-      sink.AddInstant(event.name, event.begin_ns, event.batch);
-    }
-  }
+  for (const Event& event : std::exchange(events_, {})) TellOne(event, sink_of(event.begin_ns));
+}
+
+void UndecidedEvents::TellBefore(std::int64_t begin_ns, SpanSink& sink) {
+  std::erase_if(events_, [&](const Event& event) {
+    if (event.begin_ns >= begin_ns) return false;
+    TellOne(event, sink);
+    held_bytes_ -= BytesOf(event);
+    return true;
+  });
 }
 
 }  // namespace stepwell::agent

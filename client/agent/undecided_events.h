@@ -31,6 +31,9 @@ class UndecidedEvents {
 
   // All of them, each to the one that `sink_of` names for its begin; none is left. The sinks' threads are others then.
   void Tell(const std::function<SpanSink&(std::int64_t begin_ns)>& sink_of);
+  // Those that began before; the others stay.
+  void TellBefore(std::int64_t begin_ns, SpanSink& sink);
+  bool is_full() const { return events_.size() >= kMax; }
   // About.
   std::size_t held_bytes() const { return held_bytes_; }
 
@@ -47,6 +50,8 @@ class UndecidedEvents {
     double value = 0;
   };
   [[nodiscard]] bool Add(Event event);
+  static void TellOne(const Event& event, SpanSink& sink);
+  static std::size_t BytesOf(const Event& event);
 
   std::vector<Event> events_;
   std::size_t held_bytes_ = 0;

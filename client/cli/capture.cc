@@ -65,9 +65,15 @@ absl::StatusOr<std::vector<std::int32_t>> ParseRanks(const std::string& text) {
 }
 
 std::string StepsText(const v1::CaptureTraceResponse& news) {
-  const std::int64_t last = std::int64_t{news.first_batch()} + news.step_count() - 1;
-  return news.step_count() == 1 ? absl::StrCat("batch ", news.first_batch())
-                                : absl::StrCat("batches ", news.first_batch(), " to ", last);
+  std::int64_t last = std::int64_t{news.first_batch()} + news.step_count() - 1;
+  // Once it is over, by the rank that has the most: of a call that gave up waiting those that were over by then.
+  std::int64_t most = 0;
+  for (const v1::CapturedRank& rank : news.ranks()) {
+    most = std::max<std::int64_t>(most, rank.step_count());
+  }
+  if (news.is_over() && most > 0) last = std::int64_t{news.first_batch()} + most - 1;
+  return last == news.first_batch() ? absl::StrCat("batch ", news.first_batch())
+                                    : absl::StrCat("batches ", news.first_batch(), " to ", last);
 }
 
 // Of a rank's trace, or of its native one.

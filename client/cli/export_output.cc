@@ -83,8 +83,7 @@ absl::StatusOr<std::string> TargetOf(const std::string& path) {
     return absl::ErrnoToStatus(errno, path);
   }
   if (!S_ISREG(found.st_mode)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " is no file; without --output samples go to standard output"));
+    return absl::InvalidArgumentError(absl::StrCat(path, " is no file: name another for --output"));
   }
   char target[PATH_MAX];
   if (realpath(path.c_str(), target) == nullptr) return absl::ErrnoToStatus(errno, path);

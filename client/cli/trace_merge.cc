@@ -200,6 +200,18 @@ absl::StatusOr<MergeCounts> WriteForm(const Wanted& wanted, const MergePlan& pla
   return MergeCounts();
 }
 
+// A merge has its name once it is whole: the trace that had it before would be gone.
+absl::Status CheckOutput(const Wanted& wanted) {
+  for (const MergeInput& input : wanted.inputs) {
+    std::error_code error;
+    if (!wanted.output.empty() && std::filesystem::equivalent(wanted.output, input.label, error)) {
+      return absl::InvalidArgumentError(absl::StrCat("--output is '", wanted.output,
+                                                     "', which is one of the files: name another"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 int RunTraceMerge(const std::vector<std::string>& args, Streams streams) {
@@ -232,6 +244,9 @@ int RunTraceMerge(const std::vector<std::string>& args, Streams streams) {
   }
   absl::StatusOr<Wanted> wanted = WantedOf(options);
   if (!wanted.ok()) return options.UsageError(wanted.status(), streams);
+  if (const absl::Status apart = CheckOutput(*wanted); !apart.ok()) {
+    return options.UsageError(apart, streams);
+  }
   const Progress progress(absl::StrCat("merging ", Plural(std::ssize(wanted->inputs), "trace")));
   if (const absl::Status scanned = Scan(*wanted, streams.err); !scanned.ok())
     return MergeFailed(scanned, streams);

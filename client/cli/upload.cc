@@ -97,7 +97,8 @@ absl::StatusOr<std::shared_ptr<TlsReload>> OpenTls(const TlsFiles& files) {
 }
 
 bool AnythingToSend(const agent::SpoolSurvey& survey) {
-  return std::any_of(survey.writers.begin(), survey.writers.end(),
+  return survey.trace_notes > 0 ||
+         std::any_of(survey.writers.begin(), survey.writers.end(),
                      [](const auto& writer) { return writer.trouble.empty() && !writer.is_done; });
 }
 
@@ -166,6 +167,8 @@ void CountStored(const agent::SurveyedWriter& was, const agent::SurveyedWriter& 
 UploadOutcome Compare(const agent::SpoolSurvey& before, const agent::SpoolSurvey& after) {
   UploadOutcome outcome;
   outcome.root = before.root;
+  outcome.traces_left = after.trace_notes;
+  outcome.traces_sent = before.trace_notes - std::min(before.trace_notes, after.trace_notes);
   std::map<std::string, const agent::SurveyedWriter*> earlier;
   for (const auto& writer : before.writers) earlier[writer.name] = &writer;
   for (const agent::SurveyedWriter& writer : after.writers) {
@@ -233,6 +236,7 @@ absl::StatusOr<UploadOutcome> Send(const Upload& upload, const std::string& plac
   UploadOutcome outcome = Compare(before, *after);
   TakeRefusals((*sender)->summary(), outcome);
   outcome.was_stopped = was_stopped;
+  outcome.sends_named_files = upload.sends_named_files;
   return outcome;
 }
 

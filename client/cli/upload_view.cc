@@ -16,7 +16,7 @@ std::string Plural(std::uint64_t count, const char* noun) {
 }  // namespace
 
 int ExitOf(const UploadOutcome& outcome) {
-  if (outcome.writers_left > 0) return kExitAgain;
+  if (outcome.writers_left > 0 || outcome.traces_left > 0) return kExitAgain;
   return outcome.writers_refused > 0 || outcome.unreadable > 0 ? kExitFailed : kExitOk;
 }
 
@@ -27,9 +27,20 @@ std::string UploadText(const UploadOutcome& outcome) {
                     Plural(outcome.frames_stored, "frame"), ", ",
                     Plural(outcome.samples_stored, "sample"), " stored at ",
                     Printable(outcome.server), ".\n");
-  } else if (ExitOf(outcome) == kExitOk) {
+  } else if (ExitOf(outcome) == kExitOk && outcome.traces_sent == 0) {
     absl::StrAppend(&text, "Nothing to send: all that ", Printable(outcome.root),
                     " holds is stored.\n");
+  }
+  if (outcome.traces_sent > 0) {
+    absl::StrAppend(&text, Plural(outcome.traces_sent, "trace"), " sent to ",
+                    Printable(outcome.server), "; 'stepwell trace list' has what became of it.\n");
+  }
+  if (outcome.traces_left > 0) {
+    absl::StrAppend(&text, Plural(outcome.traces_left, "trace"), " left: ",
+                    outcome.sends_named_files
+                        ? "it was not taken in time; run the same command again.\n"
+                        : "the file lies outside of the spool directory; of one that nobody else "
+                          "wrote --named-files sends it, too.\n");
   }
   if (outcome.writers_left > 0) {
     absl::StrAppend(&text, Plural(outcome.writers_left, "writer"), " with ",
@@ -56,6 +67,8 @@ std::string UploadJson(const UploadOutcome& outcome) {
                                        {"writers_stored", outcome.writers_stored},
                                        {"frames_stored", outcome.frames_stored},
                                        {"samples_stored", outcome.samples_stored},
+                                       {"traces_sent", outcome.traces_sent},
+                                       {"traces_left", outcome.traces_left},
                                        {"writers_left", outcome.writers_left},
                                        {"frames_left", outcome.frames_left},
                                        {"writers_refused", outcome.writers_refused},

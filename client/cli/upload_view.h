@@ -22,6 +22,10 @@ struct UploadOutcome {
   // Not stored: no answer in time, or stopped.
   std::uint64_t writers_left = 0;
   std::uint64_t frames_left = 0;
+  // Traces whose notes are gone, for they were uploaded or refused; those whose notes stay.
+  std::uint64_t traces_sent = 0;
+  std::uint64_t traces_left = 0;
+  bool sends_named_files = false;
   // Directories that are no writer, for one of them why.
   std::uint64_t unreadable = 0;
   std::string trouble;

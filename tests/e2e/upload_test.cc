@@ -281,7 +281,7 @@ TEST_F(UploadTest, OfACopyNoFileIsReadOrRemovedThatOnlyItsNotesName) {
   std::ofstream(traces + "/stepwell-traces-z/held.pftrace") << std::string("\x0a\x02\x08\x01", 4);
   LeaveTraceNote("held", traces + "/stepwell-traces-z/held.pftrace");
   StartMaster();
-  EXPECT_EQ(Upload(spool_), "exit 0") << said_;
+  EXPECT_EQ(Upload(spool_), "exit 75") << said_;
   ExpectAllOnce();
   EXPECT_TRUE(fs::exists(own));
   EXPECT_TRUE(fs::exists(folder + "/linked.pftrace"));

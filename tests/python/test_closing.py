@@ -81,6 +81,10 @@ class ClosingTest(unittest.TestCase):
              "no master at localhost:1 (STEPWELL_SERVER names another): "
              "stepwell serve --grpc-listen localhost:1, and its agent sends it (later stepwell "
              "upload --server localhost:1 '/tmp/a b'), then stepwell report run"),
+            ("with traces", {"absent": "127.0.0.1:7817", "has_traces": True},
+             "no master at 127.0.0.1:7817 (STEPWELL_SERVER names another): "
+             "stepwell serve, and its agent sends it (later stepwell upload --named-files --server "
+             "127.0.0.1:7817 '/tmp/a b'), then stepwell report run"),
             ("of another machine", {"absent": "10.0.0.1:7817"},
              "no master at 10.0.0.1:7817 (STEPWELL_SERVER names another): "
              "its agent sends it to one that comes (later stepwell upload --server "

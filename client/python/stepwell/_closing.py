@@ -46,9 +46,10 @@ def lines(steps: int, steps_ns: int, paths: dict[str, tuple[int, int]], ending: 
 
 
 def ending(trial: str | None, stored: bool, message: str, page: str = "", *, unknown_count: int = 0, absent: str = "",
-           spool_dir: str = "") -> str:  # fmt: skip
+           spool_dir: str = "", has_traces: bool = False) -> str:  # fmt: skip
     """Where to read more. `message` is the recorder's, from before it was closed; `page` is the trial's; of so many windows
-    nobody knows whether they are stored, as all others are; `absent` is the address of a master that does not answer."""
+    nobody knows whether they are stored, as all others are; `absent` is the address of a master that does not answer;
+    `has_traces`: some are to be uploaded, too."""
     import shlex
 
     report = f"stepwell report {shlex.quote(trial)}" if trial else "stepwell trials"
@@ -63,7 +64,8 @@ def ending(trial: str | None, stored: bool, message: str, page: str = "", *, unk
     if unknown_count > 0:
         return f"not known to be stored, {unknown_count:,} windows before the last: stepwell agent status, then {report}"
     if absent:
-        upload = f"stepwell upload --server {absent} {shlex.quote(spool_dir)}"
+        named = "--named-files " if has_traces else ""  # they lie outside of the spool
+        upload = f"stepwell upload {named}--server {absent} {shlex.quote(spool_dir)}"
         return f"no master at {absent} (STEPWELL_SERVER names another): {_first_at(absent)} (later {upload}), then {report}"
     return f"not stored yet, its agent goes on: {report}, or stepwell agent status"
 

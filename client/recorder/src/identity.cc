@@ -88,6 +88,22 @@ std::string ToJson(const std::map<std::string, std::string>& labels) {
   return json + "}";
 }
 
+// As the agent takes them (client/agent/writer_identity.cc).
+constexpr int kCycleStepsMin = 10;
+
+// 0, which is none, or from `min` on.
+int Count(const Environment& environment, const char* name, int min,
+          std::vector<std::string>& remarks) {
+  const std::string said = ReadVariable(environment, name);
+  const int count = Number(environment, name, said.empty() ? 0 : -1);
+  if (count == 0 || count >= min + (min == 0 ? 1 : 0)) return count;
+  const int taken = count > 0 ? min : 0;
+  remarks.push_back(std::string(name) + " is '" + said + "': allowed: 0" +
+                    (min > 0 ? ", or " + std::to_string(min) + " and more" : " and more") +
+                    "; taken: " + std::to_string(taken));
+  return taken;
+}
+
 }  // namespace
 
 Identity ResolveIdentity(Identity wishes, const Environment& environment,
@@ -123,9 +139,13 @@ Identity ResolveIdentity(Identity wishes, const Environment& environment,
                       "': it must be an absolute path; no trace is recorded");
     wishes.tracing.directory.clear();
   }
-  wishes.tracing.kept_max = std::max(Number(environment, "STEPWELL_TRACES_KEEP", 0), 0);
-  wishes.tracing.uploads = ReadVariable(environment, "STEPWELL_TRACES_UPLOAD") != "0";
-  wishes.tracing.cycle_steps = std::max(Number(environment, "STEPWELL_TRACES_STEPS", 0), 0);
+  wishes.tracing.kept_max = Count(environment, "STEPWELL_TRACES_KEEP", 0, remarks);
+  const std::string uploads = ReadVariable(environment, "STEPWELL_TRACES_UPLOAD");
+  wishes.tracing.uploads = uploads != "0";
+  if (!uploads.empty() && uploads != "0" && uploads != "1") {
+    remarks.push_back("STEPWELL_TRACES_UPLOAD is '" + uploads + "': allowed: 0, 1; taken: 1");
+  }
+  wishes.tracing.cycle_steps = Count(environment, "STEPWELL_TRACES_STEPS", kCycleStepsMin, remarks);
   if (std::string remark = ExitWaitRemark(environment); !remark.empty()) {
     remarks.push_back(std::move(remark));
   }

@@ -203,7 +203,10 @@ stepwell_state Runtime::Open(OpenWishes wishes) {
   if (place.writer == nullptr) return STEPWELL_CLOSED;
   remarks.insert(remarks.begin(), place.remarks.begin(), place.remarks.end());
   if (identity.server == spool::kServerOffline && !place.writer->is_memory_only()) {
-    remarks.push_back("offline: 'stepwell upload " + place.root.path + "' sends it");
+    // Traces lie where the user wanted them, outside of the spool.
+    const bool has_traces = !identity.tracing.directory.empty() && identity.tracing.uploads;
+    remarks.push_back(std::string("offline: 'stepwell upload ") +
+                      (has_traces ? "--named-files " : "") + place.root.path + "' sends it");
   }
 
   const bool is_memory_only = place.writer->is_memory_only();

@@ -266,6 +266,38 @@ TEST_F(RankTraceTest, AFileWithoutAStepTakesNobodysPlace) {
   next.AddSpan("evaluate", Begin(10), Begin(11), -1);
   next.Finish();
   EXPECT_THAT(Names(), ElementsAre("ep0-ba0-rank3.pftrace", "ep0-ba10-rank3.pftrace"));
+  RankTrace last = Make(10, 1);
+  for (int batch = 10; batch < 20; ++batch) Step(last, batch);
+  last.Finish();
+  EXPECT_THAT(Names(), ElementsAre("ep0-ba0-rank3.pftrace", "ep0-ba20-rank3.pftrace"));
+  RankTrace values = Make(10, 1);
+  values.AddValue("loss", "1", Begin(30), 0.5);
+  values.Finish();
+  EXPECT_THAT(Names(), SizeIs(2)) << "one without a step, the newest";
+}
+
+// Drained before the thread whose steps they are, or behind it, in whichever order.
+TEST_F(RankTraceTest, WhatOthersDidBetweenTwoCyclesGoesByItsBeginWheneverItIsTold) {
+  for (const bool is_late : {false, true}) {
+    SCOPED_TRACE(is_late);
+    RankTrace trace = Make(10);
+    const SpanThread loop = {.worker = -1, .index = 0, .id = 41};
+    const auto load = [&] {
+      trace.EnterThread({.worker = 0, .index = 0, .id = 50});
+      trace.AddSpan("load", Begin(10) + 50, Begin(11) + 50, 3);
+      trace.AddSpan("load", Begin(11) + 10, Begin(11) + 50, 4);
+    };
+    for (int batch = 0; batch < 10; ++batch) Step(trace, batch);
+    if (!is_late) load();
+    trace.EnterThread(loop);
+    trace.AddSpan("evaluate", Begin(10), Begin(11), -1);
+    trace.AddStep(Begin(11), Begin(12), 10);
+    if (is_late) load();
+    trace.Finish();
+    const std::string suffix = is_late ? "-rank3.2.pftrace" : "-rank3.pftrace";
+    EXPECT_THAT(BatchesOf("ep0-ba10" + suffix, "load"), ElementsAre("3"));
+    EXPECT_THAT(BatchesOf("ep0-ba11" + suffix, "load"), ElementsAre("4"));
+  }
 }
 
 // Who measures no span may record all the same.

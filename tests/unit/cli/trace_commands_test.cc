@@ -343,6 +343,7 @@ TEST_F(TraceCommandsTest, WrongUseAndBadFilesAreNamed) {
       {{"merge", good, "--rank", good + "=-1"}, kExitUsage, "allowed: 0 and up"},
       {{"merge", good, "--shift", good + "=soon"}, kExitUsage, "allowed: microseconds"},
       {{"merge", good, "--output", ""}, kExitUsage, "--output is ''"},
+      {{"merge", good, "--output", good}, kExitUsage, "which is one of the files"},
       {{"merge", good, "--format", "xplane"}, kExitUsage, "--format is 'xplane'; allowed: json"},
       {{"merge", good, "--without-system-metrics"}, kExitUsage, "goes with --trial"},
       {{"report", "one", "--trial", "t"}, kExitUsage, "one"},

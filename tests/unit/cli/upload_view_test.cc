@@ -35,6 +35,12 @@ TEST(UploadViewTest, SaysWhatWasStoredAndWhatWasNot) {
   UploadOutcome refused = stored;
   refused.writers_refused = 1;
   refused.refusal = "TRIAL_ARCHIVED: no more";
+  UploadOutcome traces = Outcome();
+  traces.traces_sent = 2;
+  traces.traces_left = 1;
+  UploadOutcome named = Outcome();
+  named.traces_sent = 1;
+  named.sends_named_files = true;
   UploadOutcome broken = Outcome();
   broken.unreadable = 1;
   broken.trouble = "writer.json: no JSON object";
@@ -53,6 +59,12 @@ TEST(UploadViewTest, SaysWhatWasStoredAndWhatWasNot) {
        "2 writers, 1,200 frames, 1,234,567 samples stored at master:7817.\n"
        "1 writer refused by the master (TRIAL_ARCHIVED: no more); what they hold stays in "
        "/data/copied.\n"},
+      {"traces", traces, kExitAgain,
+       "2 traces sent to master:7817; 'stepwell trace list' has what became of it.\n"
+       "1 trace left: the file lies outside of the spool directory; of one that nobody else wrote "
+       "--named-files sends it, too.\n"},
+      {"traces alone", named, kExitOk,
+       "1 trace sent to master:7817; 'stepwell trace list' has what became of it.\n"},
       {"unreadable", broken, kExitFailed,
        "1 directory cannot be read (writer.json: no JSON object).\n"},
   };

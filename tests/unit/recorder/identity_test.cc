@@ -59,6 +59,42 @@ TEST(IdentityTest, AgentRule12_FindsTrialAndAttempt) {
   }
 }
 
+TEST(IdentityTest, SaysWhatItTakesOfATracingThatCannotBe) {
+  const struct {
+    const char* name;
+    const char* value;
+    const char* remark;  // "" = none
+  } rows[] = {
+      {"STEPWELL_TRACES_STEPS", "0", ""},
+      {"STEPWELL_TRACES_STEPS", "10", ""},
+      {"STEPWELL_TRACES_STEPS", "5",
+       "STEPWELL_TRACES_STEPS is '5': allowed: 0, or 10 and more; taken: 10"},
+      {"STEPWELL_TRACES_STEPS", "abc",
+       "STEPWELL_TRACES_STEPS is 'abc': allowed: 0, or 10 and more; taken: 0"},
+      {"STEPWELL_TRACES_KEEP", "3", ""},
+      {"STEPWELL_TRACES_KEEP", "-3", "STEPWELL_TRACES_KEEP is '-3': allowed: 0 and more; taken: 0"},
+      {"STEPWELL_TRACES_UPLOAD", "no", "STEPWELL_TRACES_UPLOAD is 'no': allowed: 0, 1; taken: 1"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.value);
+    std::vector<std::string> remarks;
+    const Variables variables = {{row.name, row.value}};
+    Identity wishes;
+    wishes.writer = "writer-uuid";
+    ResolveIdentity(
+        std::move(wishes),
+        [&variables](const char* name) {
+          const auto found = variables.find(name);
+          return found == variables.end() ? nullptr : found->second.c_str();
+        },
+        remarks);
+    ASSERT_EQ(remarks.size(), *row.remark == '\0' ? 0U : 1U);
+    if (!remarks.empty()) {
+      EXPECT_EQ(remarks[0], row.remark);
+    }
+  }
+}
+
 TEST(IdentityTest, FindsRankAndWorldSize) {
   const struct {
     const char* name;
