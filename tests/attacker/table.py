@@ -18,8 +18,9 @@ GRPC_CODES = {0: "OK", 2: "UNKNOWN", 3: "INVALID_ARGUMENT", 5: "NOT_FOUND", 7: "
 GRPC_CODES |= {9: "FAILED_PRECONDITION", 14: "UNAVAILABLE", 15: "DATA_LOSS", -1: "closed", 16: "UNAUTHENTICATED"}
 HEAD = "Host: localhost\r\n"
 VICTIM_JSON = {"trial": {"project": VICTIM[0], "externalId": VICTIM[1]}}
-# Beyond what it had before.
-RESIDENT_GROWTH_MIB_MAX = 200
+# Beyond what it had before: floods of strangers are held while they last, and malloc gives back in steps. 148 to 214 were seen on
+# two cores, the most beside compilers.
+RESIDENT_GROWTH_MIB_MAX = 300
 
 Answers = list[str]
 Attack = Callable[[Stand], Answers]

@@ -132,7 +132,7 @@ TEST_F(LeftTracesTest, OfWhatWasRecordedOfflineAnUploadDoesOnceItIsSaidWhoseItIs
   // All samples are stored then, and the trace alone waits: it is asked for once more, and sent.
   upload = Command({"upload", scratch_ / "spool"});
   EXPECT_EQ(upload.ending, "exit 75") << upload.output;
-  EXPECT_NE(upload.output.find("1 trace left"), std::string::npos) << upload.output;
+  EXPECT_NE(upload.output.find("left: the file lies outside"), std::string::npos) << upload.output;
   upload = Command({"upload", scratch_ / "spool", "--named-files"});
   EXPECT_EQ(upload.ending, "exit 0") << upload.output;
   EXPECT_TRUE(Names("recording-").empty()) << All() << upload.output;
