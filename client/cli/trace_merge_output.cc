@@ -62,6 +62,8 @@ void TellPlaces(const MergePlan& plan, const MergeCounts& counts, bool are_files
     errors.emplace_back(input.rank, input.error_ns);
     is_known &= input.error_ns.has_value();
   }
+  // Who has each begin where the first does has asked for no clock.
+  if (plan.alignment == MergeAlignment::kStart) return;
   if (const std::string text = ClocksText(errors); !text.empty()) {
     err << "stepwell: " << text
         << (is_known || !are_files ? "\n"

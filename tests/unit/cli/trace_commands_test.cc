@@ -373,8 +373,10 @@ TEST_F(TraceCommandsTest, WrongUseAndBadFilesAreNamed) {
     EXPECT_EQ(outcome.out, "");
   }
   const std::string out = folder_ / "out.json";
-  EXPECT_EQ(RunWords({"trace", "merge", good, far, "--align", "start", "--output", out}).exit,
-            kExitOk);
+  const Outcome started =
+      RunWords({"trace", "merge", good, far, "--align", "start", "--output", out});
+  EXPECT_EQ(started.exit, kExitOk);
+  EXPECT_EQ(started.err.find("clocks"), std::string::npos) << started.err;
 }
 
 TEST(TraceFileNames, TellRankAndCycle) {
