@@ -6,9 +6,8 @@
 //   STEPWELL_RETURN_IF_ERROR(batches.Finish());  // all is taken, or one of them failed
 //
 // The takers get all, in its order, by one call after the other, each on some thread; none once Finish has returned. Their
-// first failure is what the splitter hears next. At most kBatchesMax batches wait: who cuts waits for who takes. Memory: two batches more
-// than that, each of kBatchBytes or one event.
-// Confined to one thread, the one that cuts.
+// first failure is what the splitter hears next. At most kBatchesMax batches wait: who cuts waits for who takes. Memory: two
+// batches more than that, each of kBatchBytes or one event. Confined to one thread, the one that cuts.
 #pragma once
 
 #include <cstddef>

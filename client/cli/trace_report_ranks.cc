@@ -349,9 +349,10 @@ int ReportRanks(const CommandOptions& options, Streams streams) {
     return ReportTrialFailure(whole.status(), *trial, master, options.server(), streams);
   }
   if (whole->rows.empty()) {
-    if (is_all)
+    if (is_all) {
       streams.err << "stepwell: the trial has no trace of PyTorch's profiler; of a recorded run "
                      "'stepwell report TRIAL' tells\n";
+    }
     return kExitFailed;
   }
   return Print(*whole, options, streams);

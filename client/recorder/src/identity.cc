@@ -96,7 +96,7 @@ int Count(const Environment& environment, const char* name, int min,
           std::vector<std::string>& remarks) {
   const std::string said = ReadVariable(environment, name);
   const int count = Number(environment, name, said.empty() ? 0 : -1);
-  if (count == 0 || count >= min + (min == 0 ? 1 : 0)) return count;
+  if (count == 0 || count >= std::max(min, 1)) return count;
   const int taken = count > 0 ? min : 0;
   remarks.push_back(std::string(name) + " is '" + said + "': allowed: 0" +
                     (min > 0 ? ", or " + std::to_string(min) + " and more" : " and more") +

@@ -311,7 +311,7 @@ TEST(PerfettoMerger, SlicesComeBackAsTheyWere) {
 // Kineto writes an activity's end of a flow behind it: also where the slices that are held are too many just then.
 TEST(PerfettoMerger, AFlowBehindItsSliceFindsIt) {
   std::string events;
-  constexpr int kLaunches = 500;
+  constexpr int kLaunches = 100;
   for (const bool is_end : {false, true}) {
     for (int i = 0; i < kLaunches; ++i) {
       const std::string row = absl::StrCat(R"("pid":)", is_end, R"(,"tid":1,"ts":)", 10 * i);
@@ -320,12 +320,17 @@ TEST(PerfettoMerger, AFlowBehindItsSliceFindsIt) {
                       "}");
     }
   }
-  const Merged merged = Merge({Trace(0, events)}, {.is_packed = false, .held_bytes_max = 500});
-  EXPECT_EQ(merged.left_out, 0);
-  const auto slices = merged.trace.Named("n");
-  EXPECT_THAT(slices, SizeIs(2 * kLaunches));
-  for (const PerfettoEvent& slice : slices) {
-    EXPECT_EQ(slice.flows.size() + slice.ended_flows.size(), 1U);
+  // Wherever between a slice and its flow they become too many.
+  for (std::size_t held_bytes_max = 400; held_bytes_max < 600; held_bytes_max += 7) {
+    SCOPED_TRACE(held_bytes_max);
+    const Merged merged =
+        Merge({Trace(0, events)}, {.is_packed = false, .held_bytes_max = held_bytes_max});
+    EXPECT_EQ(merged.left_out, 0);
+    const auto slices = merged.trace.Named("n");
+    EXPECT_THAT(slices, SizeIs(2 * kLaunches));
+    for (const PerfettoEvent& slice : slices) {
+      EXPECT_EQ(slice.flows.size() + slice.ended_flows.size(), 1U);
+    }
   }
 }
 

@@ -37,6 +37,16 @@ TraceSplitter::Takers Into(Taken& taken) {
               }};
 }
 
+// The thread by which the last event was taken; members are not wanted.
+TraceSplitter::Takers NotingTheirThread(std::thread::id& by) {
+  return {.event =
+              [&by](std::string_view) {
+                by = std::this_thread::get_id();
+                return absl::OkStatus();
+              },
+          .member = {}};
+}
+
 TEST(EventBatchesTest, HandsOnAllInItsOrderWhateverItsSize) {
   const std::uint64_t seed = testing::TestSeed();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
@@ -60,12 +70,7 @@ TEST(EventBatchesTest, HandsOnAllInItsOrderWhateverItsSize) {
 
 TEST(EventBatchesTest, WhatIsSmallIsTakenWithoutAThread) {
   std::thread::id by;
-  EventBatches batches({.event =
-                            [&by](std::string_view) {
-                              by = std::this_thread::get_id();
-                              return absl::OkStatus();
-                            },
-                        .member = {}});
+  EventBatches batches(NotingTheirThread(by));
   const TraceSplitter::Takers gathered = batches.Gathered();
   EXPECT_FALSE(gathered.member);  // who wants none is told none
   ASSERT_TRUE(gathered.event("{}").ok());
@@ -180,12 +185,7 @@ TEST(EventBatchesTest, WhatATakerThrowsIsAStatus) {
 // As many as fit by their bytes alone would be megabytes of places.
 TEST(EventBatchesTest, EventsOfNoBytesFillABatch) {
   std::thread::id by;
-  EventBatches batches({.event =
-                            [&by](std::string_view) {
-                              by = std::this_thread::get_id();
-                              return absl::OkStatus();
-                            },
-                        .member = {}});
+  EventBatches batches(NotingTheirThread(by));
   const TraceSplitter::Takers gathered = batches.Gathered();
   for (std::size_t i = 0; i < EventBatches::kBatchBytes; ++i) ASSERT_TRUE(gathered.event("").ok());
   ASSERT_TRUE(batches.Finish().ok());
