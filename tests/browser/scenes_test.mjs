@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { drawnAcross, drawnUpwards } from "./looks.mjs";
 import { decode, duration, encode, RawWriters } from "./raw_writer.mjs";
 import { clusterGap, clusterSeconds, cpuOf, nodes, writeCluster } from "./scenes.mjs";
-import { deadlineMs, Stand, until } from "./stand.mjs";
+import { deadlineMs, soon, Stand, until } from "./stand.mjs";
 import { bin, closesAtEnd, count, foreign, gone, loaded, openTab, openView, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
 import { composerCycle } from "./viewer.mjs";
 
@@ -84,18 +84,22 @@ test("a badge says how complete a trial is, and leads to why", async () => {
 test("machines share a chart: a line of means each, with a band from the smallest to the largest", async () => {
   await openView("metrics");
   await seen(`${cpu} .legend li >> nth=2`);
-  const legend = await tab.locator(`${cpu} .legend li`).allInnerTexts();
-  for (const [at, line] of legend.entries()) {
-    const [, agent, ...values] = line.replace(/\s+/g, " ").match(/^agent=(\S+) (\S+) % \((\S+) … (\S+) %\)$/) ?? assert.fail(line);
-    const { mean, swing } = cpuOf(at);
-    assert.equal(agent, nodes[at]);
-    assert.deepEqual(values.slice(1).map(Number), [mean - swing, mean + swing], line);
-    assert.ok(Math.abs(Number(values[0]) - mean) < swing / 2, line);
-  }
+  await soon(async () => {
+    const legend = await tab.locator(`${cpu} .legend li`).allInnerTexts();
+    for (const [at, line] of legend.entries()) {
+      const [, agent, ...values] = line.replace(/\s+/g, " ").match(/^agent=(\S+) (\S+) % \((\S+) … (\S+) %\)$/) ?? assert.fail(line);
+      const { mean, swing } = cpuOf(at);
+      assert.equal(agent, nodes[at]);
+      assert.deepEqual(values.slice(1).map(Number), [mean - swing, mean + swing], line);
+      assert.ok(Math.abs(Number(values[0]) - mean) < swing / 2, line);
+    }
+  });
   // Of percents the axis ends at 102.
   const places = [15, 23, 30, 37, 42.5, 48, 55, 62, 67.5, 73, 80, 87, 95].map((percent) => percent / 102);
-  const drawn = await tab.evaluate(drawnUpwards, { chart: cpu, across: 0.8, ups: places });
-  assert.deepEqual(drawn.map((dense) => dense > 0), [false, true, true, true, false, true, true, true, false, true, true, true, false], String(drawn));
+  await soon(async () => {
+    const drawn = await tab.evaluate(drawnUpwards, { chart: cpu, across: 0.8, ups: places });
+    assert.deepEqual(drawn.map((dense) => dense > 0), [false, true, true, true, false, true, true, true, false, true, true, true, false], String(drawn));
+  });
   await tab.selectOption('select[aria-label="Lines"]', "one");
   await seen(`${cpu} p:has-text("3 series in one line")`);
   await until("one line of all", async () => / % \(20(\.0)? … 90(\.0)? %\)$/.test((await text(`${cpu} .legend`)).trim()));

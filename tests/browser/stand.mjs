@@ -17,6 +17,19 @@ export async function until(what, look, ms = deadlineMs) {
   }
 }
 
+/** Asserts what comes true soon, for a page draws after it says: `claims` until they hold, with their own words if they never do. */
+export async function soon(claims, ms = deadlineMs) {
+  const end = Date.now() + ms;
+  for (;;) {
+    try {
+      return await claims();
+    } catch (error) {
+      if (Date.now() > end) throw error;
+    }
+    await new Promise((done) => setTimeout(done, 100));
+  }
+}
+
 export class Stand {
   /** `options` of the master beside those that every stand has. */
   constructor(bin, page, options = []) {
