@@ -108,9 +108,9 @@ void Agent::Run() {
   lock_.TakeLeaving().IgnoreError();
   const bool is_in_vain = verdict == AgentLife::Verdict::kLeave;
   Drain(is_in_vain ? absl::ZeroDuration() : options_.stop_wait);
+  for (const auto& [name, root] : roots_) root->StopStreams();
   Summarize();
   for (const auto& [name, root] : roots_) {
-    root->StopStreams();
     if (options_.on_demand) root->RemoveDone();
   }
   if (options_.removes_root && verdict == AgentLife::Verdict::kIdle &&

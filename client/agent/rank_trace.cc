@@ -85,27 +85,44 @@ bool RankTrace::IsUndecided(std::int64_t begin_ns) const {
   return !has_begun_ && begin_ns >= endings_.back().end_ns;
 }
 
-// REQUIRES: it is decided.
-SpanTrace& RankTrace::TraceAt(std::int64_t begin_ns) {
+// REQUIRES: the cycle of the step that begins then has begun.
+SpanTrace& RankTrace::TraceOfStep(std::int64_t begin_ns) {
   for (const Ending& ending : endings_) {
     if (begin_ns < ending.end_ns) return ending.cycle->spans;
   }
   return cycle_->spans;
 }
 
-// The step is over: what came meanwhile is known to have been within it, or before it.
-void RankTrace::BeginCycle() {
+// Where what is of no step belongs; null where nobody knows yet, and there is room to hold it.
+SpanTrace* RankTrace::TraceBeside(std::int64_t begin_ns, std::int64_t end_ns, bool is_of_steps) {
+  if (is_of_steps && IsUndecided(begin_ns)) {
+    Ending& before = endings_.back();
+    before.left_until_ns = std::max(before.left_until_ns, end_ns);
+    return &before.cycle->spans;
+  }
+  for (const Ending& ending : endings_) {
+    if (begin_ns < ending.left_until_ns) return &ending.cycle->spans;
+  }
+  if (has_begun_) return &cycle_->spans;
+  if (undecided_.is_full()) TellDecided();
+  return undecided_.is_full() ? &endings_.back().cycle->spans : nullptr;
+}
+
+// The step that begins then is over: what came meanwhile is known to have been within it, or before it. A thread may leave a
+// scope within a step that it entered before.
+void RankTrace::BeginCycle(std::int64_t begin_ns) {
   has_begun_ = true;
   clock_due_ = -absl::InfiniteDuration();
-  TellUndecided(left_until_ns_);
-  // What others did until then and tell from now on is with it, too.
-  if (!endings_.empty()) endings_.back().end_ns = std::max(endings_.back().end_ns, left_until_ns_);
+  Ending& before = endings_.back();
+  before.left_until_ns = std::clamp(begin_ns, before.end_ns, before.left_until_ns);
+  TellUndecided(before.left_until_ns);
 }
 
 // What began while that thread was outside any step is known to have been.
 void RankTrace::TellDecided() {
-  if (has_begun_ || undecided_.held_bytes() == 0) return;
-  undecided_.TellBefore(left_until_ns_, endings_.back().cycle->spans);
+  if (has_begun_ || told_until_ns_ == endings_.back().left_until_ns) return;
+  told_until_ns_ = endings_.back().left_until_ns;
+  undecided_.TellBefore(told_until_ns_, endings_.back().cycle->spans);
   if (thread_) EnterThread(*thread_);
 }
 
@@ -119,25 +136,21 @@ void RankTrace::TellUndecided(std::int64_t next_from_ns) {
 
 void RankTrace::AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
                         std::int32_t batch) {
-  if (!IsUndecided(begin_ns)) return TraceAt(begin_ns).AddSpan(name, begin_ns, end_ns, batch);
   if (IsOfStep(batch)) {
-    BeginCycle();
-    return cycle_->spans.AddSpan(name, begin_ns, end_ns, batch);
-  }
-  if (!IsOfStepThread()) {
-    if (undecided_.is_full()) TellDecided();
-    if (undecided_.AddSpan(*thread_, name, begin_ns, end_ns, batch)) return;
+    if (IsUndecided(begin_ns)) BeginCycle(begin_ns);
+    TraceOfStep(begin_ns).AddSpan(name, begin_ns, end_ns, batch);
+  } else if (SpanTrace* trace = TraceBeside(begin_ns, end_ns, IsOfStepThread())) {
+    trace->AddSpan(name, begin_ns, end_ns, batch);
   } else {
-    left_until_ns_ = std::max(left_until_ns_, end_ns);
+    undecided_.AddSpan(*thread_, name, begin_ns, end_ns, batch);
   }
-  endings_.back().cycle->spans.AddSpan(name, begin_ns, end_ns, batch);
 }
 
 void RankTrace::AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) {
   // A worker counts its steps by itself: they name no file.
   if (thread_ && thread_->worker >= 0) return AddSpan("step", begin_ns, end_ns, batch);
-  if (IsUndecided(begin_ns)) BeginCycle();
-  TraceAt(begin_ns).AddStep(begin_ns, end_ns, batch);
+  if (IsUndecided(begin_ns)) BeginCycle(begin_ns);
+  TraceOfStep(begin_ns).AddStep(begin_ns, end_ns, batch);
   const std::int64_t steps = identity_.tracing.cycle_steps;
   // Another thread's step of that batch ends no other cycle.
   const bool is_of_cycle = endings_.empty() || begin_ns >= endings_.back().end_ns;
@@ -146,28 +159,24 @@ void RankTrace::AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t
 }
 
 void RankTrace::AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) {
-  if (!IsUndecided(time_ns)) return TraceAt(time_ns).AddInstant(name, time_ns, batch);
   if (IsOfStep(batch)) {
-    BeginCycle();
-    return cycle_->spans.AddInstant(name, time_ns, batch);
-  }
-  if (!IsOfStepThread()) {
-    if (undecided_.is_full()) TellDecided();
-    if (undecided_.AddInstant(*thread_, name, time_ns, batch)) return;
+    if (IsUndecided(time_ns)) BeginCycle(time_ns);
+    TraceOfStep(time_ns).AddInstant(name, time_ns, batch);
+  } else if (SpanTrace* trace = TraceBeside(time_ns, time_ns, IsOfStepThread())) {
+    trace->AddInstant(name, time_ns, batch);
   } else {
-    left_until_ns_ = std::max(left_until_ns_, time_ns);
+    undecided_.AddInstant(*thread_, name, time_ns, batch);
   }
-  endings_.back().cycle->spans.AddInstant(name, time_ns, batch);
 }
 
 void RankTrace::AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
                          double value) {
-  if (!IsUndecided(time_ns)) return TraceAt(time_ns).AddValue(series, unit, time_ns, value);
   // An epoch is recorded as it begins, and a cycle has the one of its last step.
-  if (series == kEpochSeries) return cycle_->spans.AddValue(series, unit, time_ns, value);
-  if (undecided_.is_full()) TellDecided();
-  if (undecided_.AddValue(series, unit, time_ns, value)) return;
-  endings_.back().cycle->spans.AddValue(series, unit, time_ns, value);
+  SpanTrace* trace = IsUndecided(time_ns) && series == kEpochSeries
+                         ? &cycle_->spans
+                         : TraceBeside(time_ns, time_ns, /*is_of_steps=*/false);
+  if (trace != nullptr) return trace->AddValue(series, unit, time_ns, value);
+  undecided_.AddValue(series, unit, time_ns, value);
 }
 
 void RankTrace::AddSystemMetric(const std::string& name, const std::string& unit,
@@ -186,10 +195,12 @@ bool RankTrace::IsOfStepThread() const { return !thread_ || thread_ == step_thre
 
 void RankTrace::EndCycle(std::int64_t end_ns) {
   const std::int64_t epoch = cycle_->spans.epoch();
-  endings_.push_back({.cycle = std::exchange(cycle_, MakeCycle(epoch)), .end_ns = end_ns});
+  endings_.push_back({.cycle = std::exchange(cycle_, MakeCycle(epoch)),
+                      .end_ns = end_ns,
+                      .left_until_ns = end_ns});
   if (endings_.size() > kEndingsMax) FinishFirst();
   has_begun_ = false;
-  left_until_ns_ = end_ns;
+  told_until_ns_ = end_ns;
   step_thread_ = thread_;
   cycle_->spans.EnterThread(*thread_);
   clock_due_ = -absl::InfiniteDuration();

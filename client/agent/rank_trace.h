@@ -99,7 +99,9 @@ class RankTrace final : public SpanSink {
   // A cycle that is over, until all threads were drained up to its end.
   struct Ending {
     std::unique_ptr<Cycle> cycle;
-    std::int64_t end_ns = 0;
+    std::int64_t end_ns = 0;  // of its last step
+    std::int64_t left_until_ns =
+        0;  // its thread was seen outside any step; not before that end, nor behind the next begin
     int drain_count = 0;
   };
 
@@ -108,8 +110,9 @@ class RankTrace final : public SpanSink {
   bool IsUndecided(std::int64_t begin_ns) const;
   bool IsOfStep(std::int32_t batch) const;
   bool IsOfStepThread() const;
-  SpanTrace& TraceAt(std::int64_t begin_ns);
-  void BeginCycle();
+  SpanTrace& TraceOfStep(std::int64_t begin_ns);
+  SpanTrace* TraceBeside(std::int64_t begin_ns, std::int64_t end_ns, bool is_of_steps);
+  void BeginCycle(std::int64_t begin_ns);
   void TellUndecided(std::int64_t next_from_ns);
   void TellDecided();
   void EndCycle(std::int64_t end_ns);
@@ -128,11 +131,11 @@ class RankTrace final : public SpanSink {
   std::optional<SpanThread> thread_;
   std::unique_ptr<Cycle> cycle_;
   std::deque<Ending> endings_;  // the oldest first
-  // Of the cycle that was made last, a step; else, what else is known of the time since the one before.
+  // Of the cycle that was made last, a step.
   bool has_begun_ = true;
   std::optional<SpanThread> step_thread_;
-  std::int64_t left_until_ns_ = 0;  // that thread was outside any step
   UndecidedEvents undecided_;
+  std::int64_t told_until_ns_ = 0;  // none of them began before
   absl::Duration clock_due_ = -absl::InfiniteDuration();
 };
 

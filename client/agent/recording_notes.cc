@@ -44,17 +44,14 @@ void RecordingNotes::Finish(const std::string& name, Note& note,
   Rest(note, options_.rest);
   const absl::StatusOr<TraceJob> job = outbox_.Read(name);
   if (absl::IsInvalidArgument(job.status())) {
-    if (IsNews(note)) {
-      log::Warning("trace_note_unusable",
-                   {{"note", name}, {"why", std::string(job.status().message())}});
-    }
+    if (IsNews(note)) tally_.GiveUpNote(name, job.status());
     return outbox_.Remove(name);
   }
   // It is gone, or cannot be read for now.
   if (!job.ok()) return Rest(note, options_.look);
   if (!options_.sends_named_files) {
     Rest(note, absl::InfiniteDuration());
-    return log::Warning("trace_left", {{"path", job->path}, {"why", kOutsideOfSpool}});
+    return tally_.LeaveOutside(job->path);
   }
   const absl::StatusOr<TraceJob> finished = FinishLeftRecording(*job, outbox_, may_go_on);
   if (!finished.ok()) return Judge(name, *job, finished.status(), note);
@@ -72,15 +69,26 @@ void RecordingNotes::Judge(const std::string& name, const TraceJob& job, const a
   if (absl::IsUnavailable(failed) || absl::IsCancelled(failed)) return Rest(note, options_.look);
   if (is_absent) {
     note.absent_since = std::min(note.absent_since, SteadyTime::Now());
-    if (SteadyTime::Now() - note.absent_since < options_.absent_max) {
+    if (!options_.is_alone && SteadyTime::Now() - note.absent_since < options_.absent_max) {
       return Rest(note, options_.look);
     }
   }
   const bool is_gone = absl::IsNotFound(failed);
   // Of one that was just finished the note goes next.
-  if (is_gone && !std::exchange(note.is_gone, true)) return Rest(note, options_.look);
-  if (IsNews(note)) TellUnfinished(name, job.path, failed);
-  if (is_absent || is_gone || absl::IsInvalidArgument(failed)) outbox_.Remove(name);
+  if (is_gone && !options_.is_alone && !std::exchange(note.is_gone, true)) {
+    return Rest(note, options_.look);
+  }
+  const bool is_news = IsNews(note);
+  if (!is_absent && !is_gone && !absl::IsInvalidArgument(failed)) {
+    if (is_news) TellUnfinished(name, job.path, failed);
+    return;
+  }
+  // Of a directory that is not there its files are not.
+  if (is_news) {
+    tally_.GiveUp({.path = job.path, .note = name},
+                  is_absent ? absl::NotFoundError(failed.message()) : failed);
+  }
+  outbox_.Remove(name);
 }
 
 }  // namespace stepwell::agent

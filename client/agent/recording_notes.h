@@ -16,12 +16,9 @@
 #include "base/steady_time.h"
 #include "client/agent/trace_job.h"
 #include "client/agent/trace_outbox.h"
+#include "client/agent/trace_tally.h"
 
 namespace stepwell::agent {
-
-inline constexpr char kOutsideOfSpool[] =
-    "it lies outside of the spool directory; --named-files sends what the notes there name, which "
-    "are to be your own";
 
 class RecordingNotes {
  public:
@@ -31,10 +28,13 @@ class RecordingNotes {
     absl::Duration rest = absl::Minutes(10);
     // So long a directory may be away.
     absl::Duration absent_max = absl::Minutes(10);
+    // No agent or recorder writes there: what is gone at the first look is gone.
+    bool is_alone = false;
   };
 
-  // `outbox` outlives it.
-  RecordingNotes(const TraceOutbox& outbox, Options options) : outbox_(outbox), options_(options) {}
+  // `outbox` and `tally` outlive it.
+  RecordingNotes(const TraceOutbox& outbox, TraceTally& tally, Options options)
+      : outbox_(outbox), tally_(tally), options_(options) {}
 
   // False: none was due. Asked between parts, `may_go_on` says whether the agent stays.
   bool FinishNext(const std::function<bool()>& may_go_on);
@@ -56,6 +56,7 @@ class RecordingNotes {
   static void Rest(Note& note, absl::Duration rest) { note.due = SteadyTime::Now() + rest; }
 
   const TraceOutbox& outbox_;
+  TraceTally& tally_;
   const Options options_;
   std::map<std::string, Note> notes_;
   // Of all, where they could not be listed.

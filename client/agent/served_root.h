@@ -115,6 +115,7 @@ class ServedRoot {
     int refused_count = 0;  // the master will not have it
     std::int64_t unacked_bytes = 0;
     std::string refusal;  // of one of them: REASON: text
+    TraceTally::Counts traces;
   };
   void AddTo(Summary& summary) const;
 

@@ -51,6 +51,7 @@ std::unique_ptr<TraceSender> ServedRoot::MakeTraces() {
   if (owner_ && !captures_) return nullptr;
   TraceSender::Options options = {.machine = face_.agent_id,
                                   .sends_named_files = options_.sends_named_files};
+  options.recordings.is_alone = options_.upload;
   if (owner_) {
     options.sends_named_files = false;
     options.kept_bytes_max = kUserCapturesBytesMax;
@@ -182,6 +183,7 @@ AgentLife::Facts ServedRoot::facts() const {
 void ServedRoot::AddTo(Summary& summary) const {
   summary.writer_count += static_cast<int>(finder_.waiting().count());
   summary.unacked_bytes += finder_.waiting().unacked_bytes();
+  if (traces_ != nullptr) summary.traces = traces_->counts();
   for (const ServedWriter* served : AllServed()) {
     ++summary.writer_count;
     if (served->done()) {

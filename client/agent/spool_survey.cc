@@ -260,7 +260,11 @@ absl::StatusOr<SpoolSurvey> SurveySpool(const std::string& root, const std::stri
   }
   const TraceOutbox outbox(format->get());
   for (const auto& notes : {outbox.Names(), outbox.Recordings()}) {
-    if (notes.ok()) survey.trace_notes += notes->size();
+    if (notes.ok()) {
+      survey.trace_notes += notes->size();
+    } else {
+      survey.traces_trouble = absl::StrCat("traces: ", notes.status().message());
+    }
   }
   return survey;
 }

@@ -84,6 +84,7 @@ struct SpoolSurvey {
   std::vector<SurveyedWriter> writers;
   // Notes of traces that are to be uploaded, or finished first.
   std::uint64_t trace_notes = 0;
+  std::string traces_trouble;  // why they could not be listed
 };
 
 // kNotFound: there is no such directory, or it is no spool root. `served_by`: the root whose agent

@@ -232,6 +232,10 @@ absl::Status TraceOutbox::CheckFile(const std::string& path) const {
   const absl::StatusOr<FileDescriptor> file = OpenAt(AT_FDCWD, path, O_RDONLY);
   if (absl::IsInvalidArgument(file.status())) return file.status();
   if (!file.ok()) {
+    struct stat link {};
+    if (lstat(path.c_str(), &link) == 0 && S_ISLNK(link.st_mode)) {
+      return absl::InvalidArgumentError(path + " is a link");
+    }
     if (IsGone(path)) return absl::NotFoundError(file.status().message());
     // What may not be read is so in a minute, too; all else may be over then.
     return absl::IsPermissionDenied(file.status())

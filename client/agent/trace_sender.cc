@@ -55,10 +55,6 @@ std::string StateOf(const std::string& path) {
                       found.st_mtim.tv_sec, " ", found.st_mtim.tv_nsec);
 }
 
-void TellLeft(const std::string& path) {
-  log::Warning("trace_left", {{"path", path}, {"why", kOutsideOfSpool}});
-}
-
 v1::TrialRef RefOf(const WriterIdentity& writer) {
   v1::TrialRef trial;
   absl::string_view text = writer.trial;
@@ -93,7 +89,7 @@ TraceSender::TraceSender(int format_directory, Options options, Resolve resolve,
       calls_(std::move(calls)),
       outbox_(format_directory),
       sent_outbox_(format_directory),
-      recordings_(sent_outbox_, OfRecordings(options_)) {}
+      recordings_(sent_outbox_, tally_, OfRecordings(options_)) {}
 
 void TraceSender::EndStalledCall() {
   const std::uint64_t now = progress_ + call_count_;
@@ -314,9 +310,10 @@ bool TraceSender::SendAll() {
     if (known == sendings_.end()) {
       absl::StatusOr<TraceJob> job = sent_outbox_.Read(name);
       if (!job.ok()) {
-        log::Warning("trace_note_unusable",
-                     {{"note", name}, {"why", std::string(job.status().message())}});
-        if (absl::IsInvalidArgument(job.status())) sent_outbox_.Remove(name);
+        // It is gone, or cannot be read for now.
+        if (!absl::IsInvalidArgument(job.status())) continue;
+        tally_.GiveUpNote(name, job.status());
+        sent_outbox_.Remove(name);
         continue;
       }
       known = sendings_.emplace(name, Sending{*std::move(job), {}, Backoff(options_.retry)}).first;
@@ -346,9 +343,9 @@ bool TraceSender::SendAll() {
   return is_waiting;
 }
 
-bool TraceSender::IsSent(Sending& sending) const {
+bool TraceSender::IsSent(Sending& sending) {
   if (options_.sends_named_files || sent_outbox_.Holds(sending.job.path)) return true;
-  if (!std::exchange(sending.is_told, true)) TellLeft(sending.job.path);
+  if (!std::exchange(sending.is_told, true)) tally_.LeaveOutside(sending.job.path);
   return false;
 }
 
@@ -361,10 +358,8 @@ bool TraceSender::IsTooOld(const Sending& sending) const {
              absl::ToInt64Microseconds(options_.kept_age_max);
 }
 
-void TraceSender::GiveUp(const std::string& name, const Sending& sending,
-                         const absl::Status& why) const {
-  log::Warning("trace_not_uploaded",
-               {{"path", sending.job.path}, {"note", name}, {"why", std::string(why.message())}});
+void TraceSender::GiveUp(const std::string& name, const Sending& sending, const absl::Status& why) {
+  tally_.GiveUp({.path = sending.job.path, .note = name}, why);
   // Nobody else knows of it.
   if (sending.job.removes_file && HasOwnFolder(sending.job.path)) RemoveFile(sending.job.path);
 }
@@ -377,6 +372,7 @@ TraceSender::Outcome TraceSender::Send(const std::string& name, Sending& sending
                                  {"trial", stored->trial_id()},
                                  {"trace", stored->trace_no()},
                                  {"bytes", stored->received_bytes()}});
+    tally_.Uploaded();
     if (sending.job.removes_file) RemoveFile(sending.job.path);
     return Outcome::kOver;
   }

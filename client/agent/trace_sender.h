@@ -35,6 +35,7 @@
 #include "client/agent/recording_notes.h"
 #include "client/agent/trace_calls.h"
 #include "client/agent/trace_outbox.h"
+#include "client/agent/trace_tally.h"
 #include "client/traces/trace_upload.h"
 
 namespace stepwell::agent {
@@ -93,6 +94,7 @@ class TraceSender {
   bool is_done() const ABSL_LOCKS_EXCLUDED(mu_);
   // Grows with each part that is taken.
   std::uint64_t progress() const { return progress_; }
+  TraceTally::Counts counts() const { return tally_.counts(); }
 
  private:
   // One note, as far as it is.
@@ -124,10 +126,10 @@ class TraceSender {
   // Captures first: somebody waits for them.
   absl::StatusOr<std::vector<std::string>> NamesInTurn() const;
   // Where it is not, that is told once.
-  bool IsSent(Sending& sending) const;
+  bool IsSent(Sending& sending);
   // What was captured so long ago that nobody waits for it.
   bool IsTooOld(const Sending& sending) const;
-  void GiveUp(const std::string& name, const Sending& sending, const absl::Status& why) const;
+  void GiveUp(const std::string& name, const Sending& sending, const absl::Status& why);
   Outcome Send(const std::string& name, Sending& sending);
   // Once for each state of its file.
   [[nodiscard]] absl::Status Prepare(Sending& sending) const;
@@ -143,8 +145,9 @@ class TraceSender {
   TraceOutbox outbox_;                       // the loop's
   const TraceOutbox sent_outbox_;            // the thread's
   std::map<std::string, Sending> sendings_;  // the thread's, by note
-  RecordingNotes recordings_;                // the thread's
-  SteadyTime sweep_due_;                     // the thread's
+  TraceTally tally_;
+  RecordingNotes recordings_;  // the thread's
+  SteadyTime sweep_due_;       // the thread's
   bool has_captures_ = false;  // the thread's: one was written since all notes were listed
   bool has_aging_ = false;  // the thread's: some that is kept waits for no try, and becomes too old
   std::atomic<std::uint64_t> progress_{0};

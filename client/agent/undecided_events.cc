@@ -4,47 +4,45 @@
 
 namespace stepwell::agent {
 
-bool UndecidedEvents::Add(Event event) {
-  if (is_full()) return false;
+void UndecidedEvents::Add(Event event) {
   held_bytes_ += BytesOf(event);
   events_.push_back(std::move(event));
-  return true;
 }
 
-bool UndecidedEvents::AddSpan(const SpanThread& thread, std::string_view name,
+void UndecidedEvents::AddSpan(const SpanThread& thread, std::string_view name,
                               std::int64_t begin_ns, std::int64_t end_ns, std::int32_t batch) {
-  return Add({.kind = Kind::kSpan,
-              .thread = thread,
-              .name = std::string(name),
-              .unit = {},
-              .begin_ns = begin_ns,
-              .end_ns = end_ns,
-              .batch = batch,
-              .value = 0});
+  Add({.kind = Kind::kSpan,
+       .thread = thread,
+       .name = std::string(name),
+       .unit = {},
+       .begin_ns = begin_ns,
+       .end_ns = end_ns,
+       .batch = batch,
+       .value = 0});
 }
 
-bool UndecidedEvents::AddInstant(const SpanThread& thread, std::string_view name,
+void UndecidedEvents::AddInstant(const SpanThread& thread, std::string_view name,
                                  std::int64_t time_ns, std::int32_t batch) {
-  return Add({.kind = Kind::kInstant,
-              .thread = thread,
-              .name = std::string(name),
-              .unit = {},
-              .begin_ns = time_ns,
-              .end_ns = time_ns,
-              .batch = batch,
-              .value = 0});
+  Add({.kind = Kind::kInstant,
+       .thread = thread,
+       .name = std::string(name),
+       .unit = {},
+       .begin_ns = time_ns,
+       .end_ns = time_ns,
+       .batch = batch,
+       .value = 0});
 }
 
-bool UndecidedEvents::AddValue(const std::string& series, const std::string& unit,
+void UndecidedEvents::AddValue(const std::string& series, const std::string& unit,
                                std::int64_t time_ns, double value) {
-  return Add({.kind = Kind::kValue,
-              .thread = {},
-              .name = series,
-              .unit = unit,
-              .begin_ns = time_ns,
-              .end_ns = time_ns,
-              .batch = -1,
-              .value = value});
+  Add({.kind = Kind::kValue,
+       .thread = {},
+       .name = series,
+       .unit = unit,
+       .begin_ns = time_ns,
+       .end_ns = time_ns,
+       .batch = -1,
+       .value = value});
 }
 
 std::size_t UndecidedEvents::BytesOf(const Event& event) {

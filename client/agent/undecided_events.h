@@ -2,7 +2,7 @@
 // the next has begun: a step's events come once it is over. Held in order, with their threads, until that is known. Stands
 // within RankTrace. A value of the agent's loop. Memory: kMax events and their names.
 //
-//   if (!undecided.AddSpan(thread, "load", begin_ns, end_ns, -1)) ...;   // there is no room
+//   if (!undecided.is_full()) undecided.AddSpan(thread, "load", begin_ns, end_ns, -1);
 //   undecided.Tell([&](std::int64_t begin_ns) -> SpanSink& { return begin_ns < left_ns ? before : next; });
 #pragma once
 
@@ -21,13 +21,14 @@ class UndecidedEvents {
  public:
   static constexpr std::size_t kMax = 10'000;
 
-  [[nodiscard]] bool AddSpan(const SpanThread& thread, std::string_view name, std::int64_t begin_ns,
-                             std::int64_t end_ns, std::int32_t batch);
-  [[nodiscard]] bool AddInstant(const SpanThread& thread, std::string_view name,
-                                std::int64_t time_ns, std::int32_t batch);
+  // REQUIRES of each: !is_full().
+  void AddSpan(const SpanThread& thread, std::string_view name, std::int64_t begin_ns,
+               std::int64_t end_ns, std::int32_t batch);
+  void AddInstant(const SpanThread& thread, std::string_view name, std::int64_t time_ns,
+                  std::int32_t batch);
   // Of no thread.
-  [[nodiscard]] bool AddValue(const std::string& series, const std::string& unit,
-                              std::int64_t time_ns, double value);
+  void AddValue(const std::string& series, const std::string& unit, std::int64_t time_ns,
+                double value);
 
   // All of them, each to the one that `sink_of` names for its begin; none is left. The sinks' threads are others then.
   void Tell(const std::function<SpanSink&(std::int64_t begin_ns)>& sink_of);
@@ -49,7 +50,7 @@ class UndecidedEvents {
     std::int32_t batch = -1;
     double value = 0;
   };
-  [[nodiscard]] bool Add(Event event);
+  void Add(Event event);
   static void TellOne(const Event& event, SpanSink& sink);
   static std::size_t BytesOf(const Event& event);
 

@@ -40,8 +40,9 @@ namespace {
 constexpr char kExamples[] =
     "\nDIR is a spool directory ('stepwell agent status' lists them), or a copy of one. Each\n"
     "sample is stored once, however often this runs. Root may send another user's.\n"
-    "Exits with 0 where all is stored, 1 where the master refused something, 66 where DIR is no\n"
-    "spool directory, 69 where no master answers, 75 where something is left: run it again.\n"
+    "Exits with 0 where all is stored, 1 where something was refused or needs another command, 66\n"
+    "where DIR is no spool directory, 69 where no master answers, 75 where something is left that\n"
+    "the same command may send: run it again.\n"
     "\nExamples:\n"
     "  stepwell upload /tmp/stepwell-1000\n"
     "  stepwell upload ./copied --server master:7817 --timeout 5m\n";
@@ -168,7 +169,10 @@ UploadOutcome Compare(const agent::SpoolSurvey& before, const agent::SpoolSurvey
   UploadOutcome outcome;
   outcome.root = before.root;
   outcome.traces_left = after.trace_notes;
-  outcome.traces_sent = before.trace_notes - std::min(before.trace_notes, after.trace_notes);
+  if (!after.traces_trouble.empty()) {
+    ++outcome.unreadable;
+    outcome.trouble = after.traces_trouble;
+  }
   std::map<std::string, const agent::SurveyedWriter*> earlier;
   for (const auto& writer : before.writers) earlier[writer.name] = &writer;
   for (const agent::SurveyedWriter& writer : after.writers) {
@@ -197,12 +201,18 @@ UploadOutcome Compare(const agent::SpoolSurvey& before, const agent::SpoolSurvey
   return outcome;
 }
 
-// As the master said of them: the directory does not know.
-void TakeRefusals(const agent::Agent::Summary& summary, UploadOutcome& outcome) {
+// What the directory does not know: what the master said, and what became of each trace.
+void TakeSummary(const agent::Agent::Summary& summary, UploadOutcome& outcome) {
   outcome.writers_refused =
       std::min(outcome.writers_left, static_cast<std::uint64_t>(summary.refused_count));
   outcome.writers_left -= outcome.writers_refused;
   outcome.refusal = summary.refusal;
+  outcome.traces_sent = summary.traces.uploaded;
+  outcome.traces_gone = summary.traces.gone;
+  outcome.traces_given_up = summary.traces.given_up;
+  outcome.trace_trouble = summary.traces.why_given_up;
+  outcome.traces_outside = std::min(outcome.traces_left, summary.traces.outside);
+  outcome.traces_left -= outcome.traces_outside;
 }
 
 struct Upload {
@@ -234,9 +244,8 @@ absl::StatusOr<UploadOutcome> Send(const Upload& upload, const std::string& plac
   const absl::StatusOr<agent::SpoolSurvey> after = agent::SurveySpool(place);
   if (!after.ok()) return after.status();
   UploadOutcome outcome = Compare(before, *after);
-  TakeRefusals((*sender)->summary(), outcome);
+  TakeSummary((*sender)->summary(), outcome);
   outcome.was_stopped = was_stopped;
-  outcome.sends_named_files = upload.sends_named_files;
   return outcome;
 }
 

@@ -13,11 +13,48 @@ std::string Plural(std::uint64_t count, const char* noun) {
                       count == 1 ? "" : "s");
 }
 
+std::string WhyTracesAreLeft(const UploadOutcome& outcome) {
+  if (outcome.was_stopped) return "stopped before all were taken; run the same command again";
+  if (outcome.writers_refused > 0) return "not taken, nor are their writers";
+  return "not taken in time; run the same command again";
+}
+
+std::string TracesText(const UploadOutcome& outcome) {
+  std::string text;
+  if (outcome.traces_sent > 0) {
+    absl::StrAppend(&text, Plural(outcome.traces_sent, "trace"), " sent to ",
+                    Printable(outcome.server), ": 'stepwell trace list'.\n");
+  }
+  if (outcome.traces_gone > 0) {
+    absl::StrAppend(&text, Plural(outcome.traces_gone, "trace"),
+                    " not sent: the file was removed meanwhile, or moved.\n");
+  }
+  if (outcome.traces_given_up > 0) {
+    absl::StrAppend(&text, Plural(outcome.traces_given_up, "trace"),
+                    " given up: ", Printable(outcome.trace_trouble), ".\n");
+  }
+  if (outcome.traces_left > 0) {
+    absl::StrAppend(&text, Plural(outcome.traces_left, "trace"),
+                    " left: ", WhyTracesAreLeft(outcome), ".\n");
+  }
+  if (outcome.traces_outside > 0) {
+    absl::StrAppend(&text, Plural(outcome.traces_outside, "trace"),
+                    " left: the file lies outside of the spool directory; of one that nobody else "
+                    "wrote --named-files sends it, too.\n");
+  }
+  return text;
+}
+
 }  // namespace
 
 int ExitOf(const UploadOutcome& outcome) {
-  if (outcome.writers_left > 0 || outcome.traces_left > 0) return kExitAgain;
-  return outcome.writers_refused > 0 || outcome.unreadable > 0 ? kExitFailed : kExitOk;
+  // Traces of a writer that is refused stay with it.
+  const bool are_traces_waiting = outcome.traces_left > 0 && outcome.writers_refused == 0;
+  if (outcome.writers_left > 0 || are_traces_waiting) return kExitAgain;
+  const std::uint64_t failed = outcome.writers_refused + outcome.unreadable +
+                               outcome.traces_given_up + outcome.traces_outside +
+                               outcome.traces_left;
+  return failed > 0 ? kExitFailed : kExitOk;
 }
 
 std::string UploadText(const UploadOutcome& outcome) {
@@ -27,21 +64,11 @@ std::string UploadText(const UploadOutcome& outcome) {
                     Plural(outcome.frames_stored, "frame"), ", ",
                     Plural(outcome.samples_stored, "sample"), " stored at ",
                     Printable(outcome.server), ".\n");
-  } else if (ExitOf(outcome) == kExitOk && outcome.traces_sent == 0) {
+  } else if (ExitOf(outcome) == kExitOk && outcome.traces_sent + outcome.traces_gone == 0) {
     absl::StrAppend(&text, "Nothing to send: all that ", Printable(outcome.root),
                     " holds is stored.\n");
   }
-  if (outcome.traces_sent > 0) {
-    absl::StrAppend(&text, Plural(outcome.traces_sent, "trace"), " sent to ",
-                    Printable(outcome.server), "; 'stepwell trace list' has what became of it.\n");
-  }
-  if (outcome.traces_left > 0) {
-    absl::StrAppend(&text, Plural(outcome.traces_left, "trace"), " left: ",
-                    outcome.sends_named_files
-                        ? "it was not taken in time; run the same command again.\n"
-                        : "the file lies outside of the spool directory; of one that nobody else "
-                          "wrote --named-files sends it, too.\n");
-  }
+  absl::StrAppend(&text, TracesText(outcome));
   if (outcome.writers_left > 0) {
     absl::StrAppend(&text, Plural(outcome.writers_left, "writer"), " with ",
                     Plural(outcome.frames_left, "frame"), " left: ",
@@ -68,6 +95,10 @@ std::string UploadJson(const UploadOutcome& outcome) {
                                        {"frames_stored", outcome.frames_stored},
                                        {"samples_stored", outcome.samples_stored},
                                        {"traces_sent", outcome.traces_sent},
+                                       {"traces_gone", outcome.traces_gone},
+                                       {"traces_given_up", outcome.traces_given_up},
+                                       {"trace_trouble", outcome.trace_trouble},
+                                       {"traces_outside", outcome.traces_outside},
                                        {"traces_left", outcome.traces_left},
                                        {"writers_left", outcome.writers_left},
                                        {"frames_left", outcome.frames_left},

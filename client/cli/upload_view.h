@@ -22,17 +22,22 @@ struct UploadOutcome {
   // Not stored: no answer in time, or stopped.
   std::uint64_t writers_left = 0;
   std::uint64_t frames_left = 0;
-  // Traces whose notes are gone, for they were uploaded or refused; those whose notes stay.
+  // Traces that the master has now; those whose files were not there any more; those that nobody takes, and why not the last.
   std::uint64_t traces_sent = 0;
+  std::uint64_t traces_gone = 0;
+  std::uint64_t traces_given_up = 0;
+  std::string trace_trouble;
+  // Those whose notes stay: for files that lie outside of the spool, where those are left alone; for any other reason.
+  std::uint64_t traces_outside = 0;
   std::uint64_t traces_left = 0;
-  bool sends_named_files = false;
   // Directories that are no writer, for one of them why.
   std::uint64_t unreadable = 0;
   std::string trouble;
   bool was_stopped = false;
 };
 
-// 0, kExitFailed where something was refused or unreadable, kExitAgain where something is left.
+// kExitAgain where the same command may send more. Else kExitFailed where something was refused, given up, unreadable or lies
+// outside, for which somebody has to do something else. Else 0.
 int ExitOf(const UploadOutcome& outcome);
 // Lines for people; what went well first.
 std::string UploadText(const UploadOutcome& outcome);

@@ -125,13 +125,13 @@ TEST_F(LeftTracesTest, OfWhatWasRecordedOfflineAnUploadDoesOnceItIsSaidWhoseItIs
   Mark(left);
   fs::copy(scratch_ / "spool", scratch_ / "copy", fs::copy_options::recursive);
   Ran upload = Command({"upload", scratch_ / "copy"});
-  EXPECT_EQ(upload.ending, "exit 75") << upload.output;
+  EXPECT_EQ(upload.ending, "exit 1") << upload.output;
   EXPECT_NE(upload.output.find("--named-files sends"), std::string::npos) << upload.output;
   ASSERT_EQ(Names("recording-").size(), 1U) << All() << upload.output;
   EXPECT_TRUE(IsMarked(left)) << All();
   // All samples are stored then, and the trace alone waits: it is asked for once more, and sent.
   upload = Command({"upload", scratch_ / "spool"});
-  EXPECT_EQ(upload.ending, "exit 75") << upload.output;
+  EXPECT_EQ(upload.ending, "exit 1") << upload.output;
   EXPECT_NE(upload.output.find("left: the file lies outside"), std::string::npos) << upload.output;
   upload = Command({"upload", scratch_ / "spool", "--named-files"});
   EXPECT_EQ(upload.ending, "exit 0") << upload.output;

@@ -257,9 +257,10 @@ TEST_F(UploadTest, AnothersIsSentWithNoRightThatIsRoots) {
   EXPECT_THAT(rights, AllOf(HasSubstr("Groups:\t \n"), HasSubstr("CapEff:\t0000000000000000\n"),
                             ::testing::Not(HasSubstr("Gid:\t0"))));
   master_->Continue();
-  EXPECT_EQ(upload.Wait(absl::Seconds(60)), "exit 0") << Log("upload.log");
+  EXPECT_EQ(upload.Wait(absl::Seconds(60)), "exit 1") << Log("upload.log");
   ExpectAllOnce();
   EXPECT_THAT(Log("upload.log"), HasSubstr("trace_not_uploaded"));
+  EXPECT_THAT(Log("upload.log"), HasSubstr("2 traces given up: "));
   EXPECT_EQ(QueryNumber("select count(*) from stepwell.traces where $1 = 1", 1), 0);
   EXPECT_TRUE(fs::exists(secret));
 }
@@ -281,7 +282,7 @@ TEST_F(UploadTest, OfACopyNoFileIsReadOrRemovedThatOnlyItsNotesName) {
   std::ofstream(traces + "/stepwell-traces-z/held.pftrace") << std::string("\x0a\x02\x08\x01", 4);
   LeaveTraceNote("held", traces + "/stepwell-traces-z/held.pftrace");
   StartMaster();
-  EXPECT_EQ(Upload(spool_), "exit 75") << said_;
+  EXPECT_EQ(Upload(spool_), "exit 1") << said_;
   ExpectAllOnce();
   EXPECT_TRUE(fs::exists(own));
   EXPECT_TRUE(fs::exists(folder + "/linked.pftrace"));
@@ -305,6 +306,55 @@ TEST_F(UploadTest, SendsTheTracesOfACopyAndLeavesTheOthers) {
   ExpectAllOnce();
   EXPECT_EQ(QueryNumber("select count(*) from stepwell.traces where $1 = 1", 1), 1) << said_;
   EXPECT_FALSE(fs::exists(copy + "/f1/traces/stepwell-traces-z/held.pftrace"));
+  EXPECT_TRUE(fs::exists(traces + "/stepwell-traces-z/held.pftrace"));
+}
+
+// The files of some may have been removed meanwhile: that is no success, and no reason to come again.
+TEST_F(UploadTest, OfEachTraceItSaysWhatBecameOfIt) {
+  Record(0, 10);
+  const std::string traces = fs::canonical(spool_).string() + "/f1/traces";
+  LeaveTraceNote("held", traces + "/stepwell-traces-z/held.pftrace");
+  fs::create_directory(traces + "/stepwell-traces-z");
+  std::ofstream(traces + "/stepwell-traces-z/held.pftrace") << std::string("\x0a\x02\x08\x01", 4);
+  LeaveTraceNote("kept-no-longer", scratch_ / "ep0-ba10-rank0.pftrace");
+  LeaveTraceNote("of-another-machine", scratch_ / "none/ep0-ba10-rank0.pftrace");
+  LeaveTraceNote("recorded", scratch_ / "recording-rank0-0.pftrace");
+  LeaveTraceNote("recorded-elsewhere", scratch_ / "none/recording-rank0-0.pftrace");
+  for (const char* name : {"recorded", "recorded-elsewhere"}) {
+    const std::string note = traces + "/" + name;
+    fs::rename(note + ".json", note + ".recording");
+  }
+  StartMaster();
+  EXPECT_EQ(Upload(spool_, {"--named-files", "--json"}), "exit 0") << said_;
+  const nlohmann::json told = nlohmann::json::parse(said_.substr(said_.find("{\n")));
+  EXPECT_EQ(told["traces_sent"], 1);
+  EXPECT_EQ(told["traces_gone"], 4);
+  EXPECT_EQ(told["traces_left"], 0);
+  EXPECT_EQ(told["traces_given_up"], 0);
+  EXPECT_EQ(Upload(spool_, {"--named-files"}), "exit 0") << said_;
+  EXPECT_THAT(said_, HasSubstr("Nothing to send"));
+  fs::rename(traces, scratch_ / "away");
+  fs::create_directory_symlink(scratch_ / "away", traces);
+  EXPECT_EQ(Upload(spool_), "exit 1") << said_;
+  EXPECT_THAT(said_, HasSubstr("1 directory cannot be read (traces: "));
+}
+
+TEST_F(UploadTest, TracesOfAWriterThatIsRefusedAreNoReasonToComeAgain) {
+  Record(0, 10);
+  StartMaster();
+  EXPECT_EQ(Upload(spool_), "exit 0") << said_;
+  const std::string trial =
+      absl::StrCat(QueryNumber("select max(trial_id) from trials where $1 = 1", 1));
+  EXPECT_EQ(Run({"admin", "archive", "id:" + trial, "--server", master_->grpc_address()}), "exit 0")
+      << said_;
+  Record(1, 10);
+  const std::string traces = fs::canonical(spool_).string() + "/f1/traces";
+  LeaveTraceNote("held", traces + "/stepwell-traces-z/held.pftrace");
+  fs::create_directory(traces + "/stepwell-traces-z");
+  std::ofstream(traces + "/stepwell-traces-z/held.pftrace") << std::string("\x0a\x02\x08\x01", 4);
+  EXPECT_EQ(Upload(spool_, {"--timeout", "3s"}), "exit 1") << said_;
+  EXPECT_THAT(said_, HasSubstr("1 writer refused by the master (TRIAL_ARCHIVED"));
+  EXPECT_THAT(said_, HasSubstr("1 trace left: not taken, nor are their writers."));
   EXPECT_TRUE(fs::exists(traces + "/stepwell-traces-z/held.pftrace"));
 }
 

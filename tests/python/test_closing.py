@@ -1,14 +1,25 @@
 """The lines at the end of a run, from its numbers."""
 
 import importlib.util
+import os
 import pathlib
 import unittest
+import unittest.mock
+from typing import Any
 
-_FILE = pathlib.Path(__file__).resolve().parents[2] / "client" / "python" / "stepwell" / "_closing.py"
-_spec = importlib.util.spec_from_file_location("closing", _FILE)
-assert _spec is not None and _spec.loader is not None
-closing = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(closing)
+_PACKAGE = pathlib.Path(__file__).resolve().parents[2] / "client" / "python" / "stepwell"
+
+
+def _load(name: str) -> Any:
+    """Without the package's extension."""
+    spec = importlib.util.spec_from_file_location(name, _PACKAGE / f"_{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+closing, identity = _load("closing"), _load("identity")
 
 MS = 1_000_000
 
@@ -95,6 +106,15 @@ class ClosingTest(unittest.TestCase):
         ]:  # fmt: skip
             with self.subTest(name):
                 self.assertEqual(text, closing.ending("run", False, "", spool_dir="/tmp/a b", **more))
+
+    def test_traces_are_told_of_where_the_recorder_takes_them(self):
+        for environment, is_so in [
+            ({}, False), ({"STEPWELL_TRACES": ""}, False), ({"STEPWELL_TRACES": "relative"}, False),
+            ({"STEPWELL_TRACES": "/traces"}, True), ({"STEPWELL_TRACES": "/traces", "STEPWELL_TRACES_UPLOAD": "1"}, True),
+            ({"STEPWELL_TRACES": "/traces", "STEPWELL_TRACES_UPLOAD": "0"}, False),
+        ]:  # fmt: skip
+            with self.subTest(environment), unittest.mock.patch.dict(os.environ, environment, clear=True):
+                self.assertEqual(is_so, identity.uploads_traces())
 
 
 if __name__ == "__main__":

@@ -69,6 +69,11 @@ def agent(given: str | None) -> str | None:
     return beside if os.access(beside, os.X_OK) else None
 
 
+def uploads_traces() -> bool:
+    """Whether the recorder takes STEPWELL_TRACES, and what is recorded there is to be uploaded."""
+    return os.environ.get("STEPWELL_TRACES", "").startswith("/") and os.environ.get("STEPWELL_TRACES_UPLOAD") != "0"
+
+
 def server(given: str | None, spool_dir: str | None, starts_agent: bool) -> str | None:
     """`offline` where nobody says where to send, and no master answers on this machine.
 

@@ -306,7 +306,7 @@ class Run(core.Recording):
         is_late = not self._is_stored and not self._last_message and self._unknown_count == 0
         ending = _closing.ending(self.trial, self._is_stored, self._last_message, page, unknown_count=self._unknown_count,
                                  absent=_identity.absent_server(options["server"]) if is_late else "",
-                                 spool_dir=_identity.spool_root(options["spool_dir"]), has_traces="STEPWELL_TRACES" in os.environ)  # fmt: skip
+                                 spool_dir=_identity.spool_root(options["spool_dir"]), has_traces=_identity.uploads_traces())  # fmt: skip
         said = _closing.lines(self._steps, self._steps_ns, self._paths, ending, self._dropped_count)
         said[-1:-1] = _hooks_door.lines_at_end(self._steps > 0, {path.rpartition("/")[2] for path in self._paths})
         say("\n".join(said))

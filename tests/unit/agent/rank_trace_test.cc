@@ -300,6 +300,65 @@ TEST_F(RankTraceTest, WhatOthersDidBetweenTwoCyclesGoesByItsBeginWheneverItIsTol
   }
 }
 
+// A scope that was entered before a step and left within it, and those of a step with so many that they are told before it
+// ends: both are told without a batch, and move no step.
+TEST_F(RankTraceTest, WhatOverlapsACyclesFirstStepMovesItIntoNoOtherFile) {
+  const SpanThread loop = {.worker = -1, .index = 0, .id = 41};
+  for (const bool is_folded : {false, true}) {
+    SCOPED_TRACE(is_folded);
+    left_.clear();
+    RankTrace trace = Make(10);
+    for (int batch = 0; batch < 30; ++batch) {
+      trace.EnterThread(loop);
+      trace.AddSpan("overlapping", Begin(batch) + (is_folded ? 10 : -5), Begin(batch) + 60, -1);
+      trace.EnterThread({.worker = -1, .index = 1, .id = 42});
+      trace.AddSpan("beside", Begin(batch) + 70, Begin(batch) + 80, -1);
+      trace.Flush();
+      trace.EnterThread(loop);
+      trace.AddSpan("forward", Begin(batch) + 20, Begin(batch) + 30, batch);
+      trace.AddSpan("backward", Begin(batch) + 65, Begin(batch) + 90, batch);
+      trace.AddStep(Begin(batch), Begin(batch) + 100, batch);
+    }
+    trace.Finish();
+    ASSERT_THAT(left_, SizeIs(3));
+    for (int at = 0; at < 3; ++at) {
+      EXPECT_EQ(left_[at].first_batch, 10 * at);
+      EXPECT_EQ(left_[at].last_batch, 10 * at + 9);
+      const std::string name = std::filesystem::path(left_[at].path).filename();
+      EXPECT_TRUE(name.starts_with(absl::StrCat("ep0-ba", 10 * at + 10, "-rank3"))) << name;
+      for (const char* scope : {"step", "forward", "backward", "beside"}) {
+        EXPECT_THAT(BatchesOf(name, scope), SizeIs(10)) << scope << " of " << name;
+      }
+    }
+  }
+}
+
+// As of a resume right before a cycle's end: its one step ends it, whatever overlaps it.
+TEST_F(RankTraceTest, ACyclesOnlyStepEndsIt) {
+  RankTrace trace = Make(10);
+  for (int batch = 0; batch < 10; ++batch) Step(trace, batch);
+  trace.AddSpan("overlapping", Begin(19) - 5, Begin(19) + 60, -1);
+  Step(trace, 19);
+  Step(trace, 20);
+  trace.Finish();
+  EXPECT_THAT(Names(), ElementsAre("ep0-ba10-rank3.pftrace", "ep0-ba20-rank3.pftrace",
+                                   "ep0-ba21-rank3.pftrace"));
+}
+
+// Beside a long evaluation whose thread tells nothing meanwhile.
+TEST_F(RankTraceTest, WhatIsNoLongerHeldIsInTheCycleBefore) {
+  RankTrace trace = Make(10);
+  for (int batch = 0; batch < 10; ++batch) Step(trace, batch);
+  trace.EnterThread({.worker = 0, .index = 0, .id = 50});
+  constexpr int kLoads = UndecidedEvents::kMax + 100;
+  for (int at = 20; at < 20 + kLoads; ++at) trace.AddSpan("load", Begin(at), Begin(at) + 50, 3);
+  trace.EnterThread({.worker = -1, .index = 0, .id = 41});
+  trace.AddStep(Begin(10), Begin(11), 10);
+  trace.Finish();
+  EXPECT_THAT(BatchesOf("ep0-ba10-rank3.pftrace", "load"), SizeIs(100));
+  EXPECT_THAT(BatchesOf("ep0-ba11-rank3.pftrace", "load"), SizeIs(UndecidedEvents::kMax));
+}
+
 // Who measures no span may record all the same.
 TEST_F(RankTraceTest, ValuesAloneAreATrace) {
   RankTrace trace = Make(0);

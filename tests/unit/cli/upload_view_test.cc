@@ -37,10 +37,22 @@ TEST(UploadViewTest, SaysWhatWasStoredAndWhatWasNot) {
   refused.refusal = "TRIAL_ARCHIVED: no more";
   UploadOutcome traces = Outcome();
   traces.traces_sent = 2;
-  traces.traces_left = 1;
-  UploadOutcome named = Outcome();
-  named.traces_sent = 1;
-  named.sends_named_files = true;
+  UploadOutcome outside = traces;
+  outside.traces_outside = 1;
+  UploadOutcome waiting = outside;
+  waiting.traces_left = 3;
+  UploadOutcome cut = Outcome();
+  cut.traces_left = 1;
+  cut.was_stopped = true;
+  UploadOutcome gone = Outcome();
+  gone.traces_gone = 2;
+  UploadOutcome given_up = traces;
+  given_up.traces_given_up = 1;
+  given_up.trace_trouble = "a cap";
+  UploadOutcome archived = Outcome();
+  archived.writers_refused = 1;
+  archived.refusal = "TRIAL_ARCHIVED: no more";
+  archived.traces_left = 2;
   UploadOutcome broken = Outcome();
   broken.unreadable = 1;
   broken.trouble = "writer.json: no JSON object";
@@ -59,12 +71,26 @@ TEST(UploadViewTest, SaysWhatWasStoredAndWhatWasNot) {
        "2 writers, 1,200 frames, 1,234,567 samples stored at master:7817.\n"
        "1 writer refused by the master (TRIAL_ARCHIVED: no more); what they hold stays in "
        "/data/copied.\n"},
-      {"traces", traces, kExitAgain,
-       "2 traces sent to master:7817; 'stepwell trace list' has what became of it.\n"
+      {"traces", traces, kExitOk, "2 traces sent to master:7817: 'stepwell trace list'.\n"},
+      {"traces outside", outside, kExitFailed,
+       "2 traces sent to master:7817: 'stepwell trace list'.\n"
        "1 trace left: the file lies outside of the spool directory; of one that nobody else wrote "
        "--named-files sends it, too.\n"},
-      {"traces alone", named, kExitOk,
-       "1 trace sent to master:7817; 'stepwell trace list' has what became of it.\n"},
+      {"traces that wait", waiting, kExitAgain,
+       "2 traces sent to master:7817: 'stepwell trace list'.\n"
+       "3 traces left: not taken in time; run the same command again.\n"
+       "1 trace left: the file lies outside of the spool directory; of one that nobody else wrote "
+       "--named-files sends it, too.\n"},
+      {"stopped traces", cut, kExitAgain,
+       "1 trace left: stopped before all were taken; run the same command again.\n"},
+      {"removed", gone, kExitOk, "2 traces not sent: the file was removed meanwhile, or moved.\n"},
+      {"given up", given_up, kExitFailed,
+       "2 traces sent to master:7817: 'stepwell trace list'.\n"
+       "1 trace given up: a cap.\n"},
+      {"of an archived trial", archived, kExitFailed,
+       "2 traces left: not taken, nor are their writers.\n"
+       "1 writer refused by the master (TRIAL_ARCHIVED: no more); what they hold stays in "
+       "/data/copied.\n"},
       {"unreadable", broken, kExitFailed,
        "1 directory cannot be read (writer.json: no JSON object).\n"},
   };
