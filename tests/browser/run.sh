@@ -2,7 +2,7 @@
 # The page in Debian's chromium: tests/browser/run.sh BUILD-FOLDER [PAGE-FOLDER]. Without the second it is the
 # page that the build has inside. `tests/browser/run.sh --screens FOLDER BUILD-FOLDER [PAGE-FOLDER]` makes pictures
 # instead of tests (screens.mjs). Exit: 0 passed, 1 not, 75 skipped, with the
-# reason on the last line.
+# reason on the last line. What became of each test lies in the file that STEPWELL_TEST_ROWS names, as rows.py writes it.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -24,5 +24,5 @@ export STEPWELL_BROWSER_TEST=$build/bin:${2:+$(realpath "$2")}:$playwright:$chro
 if [[ -n $screens ]]; then
   node "$here/screens.mjs" "$screens"
 else
-  node --test "$here"/*_test.mjs
+  python3 "$here/rows.py" "${STEPWELL_TEST_ROWS:-/dev/null}" "$here"/*_test.mjs
 fi
