@@ -49,6 +49,15 @@ std::string NameOf(const v1::Trace& trace, bool is_converted, std::set<std::stri
   return name;
 }
 
+// What a file of that name is taken for; unspecified: it does not say.
+v1::TraceFormat FormatOfName(absl::string_view name) {
+  name = absl::StripSuffix(name, ".gz");
+  if (absl::EndsWith(name, ".json")) return v1::TRACE_FORMAT_CHROME_JSON;
+  return absl::EndsWith(name, ".pftrace") || absl::EndsWith(name, ".perfetto-trace")
+             ? v1::TRACE_FORMAT_PERFETTO
+             : v1::TRACE_FORMAT_UNSPECIFIED;
+}
+
 // A name was chosen by whoever uploaded the trace: it leads nowhere else, hides nothing, and in the current
 // directory, which nobody named for traces, it replaces nothing.
 absl::Status CheckName(const std::string& name, const std::string& directory) {
@@ -154,6 +163,7 @@ absl::StatusOr<Wanted> WantedOf(const CommandOptions& options) {
     wanted.format = is_json ? v1::TRACE_FORMAT_CHROME_JSON : v1::TRACE_FORMAT_PERFETTO;
   }
   wanted.output = options.Text("output");
+  if (!options.Has("format")) wanted.format = FormatOfName(wanted.output);
   wanted.is_tensorboard = options.Has("tensorboard");
   wanted.directory =
       wanted.is_tensorboard ? options.Text("tensorboard") : options.Text("directory");
@@ -172,7 +182,7 @@ int RunTraceGet(const std::vector<std::string>& args, Streams streams) {
   options.Value(
       "format", "F",
       "perfetto: those in JSON as Perfetto's protobuf, a fifth of the bytes; json: those as "
-      "Chrome's JSON");
+      "Chrome's JSON (what --output ends in, else as they came)");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const auto wanted = WantedOf(options);
   if (!wanted.ok()) return options.UsageError(wanted.status(), streams);

@@ -156,7 +156,11 @@ absl::StatusOr<Wanted> WantedOf(const CommandOptions& options) {
 absl::Status Scan(Wanted& wanted, std::ostream& err) {
   for (MergeInput& input : wanted.inputs) {
     const auto scanned = ScanTrace(traces::SourceOfFile(input.label));
-    if (!scanned.ok()) return traces::Named(scanned.status(), input.label);
+    if (!scanned.ok()) {
+      const absl::Status failed = traces::Named(scanned.status(), input.label);
+      if (!absl::IsNotFound(failed)) return failed;
+      return absl::NotFoundError(absl::StrCat(failed.message(), TrialHint(input.label)));
+    }
     input.origin = scanned->origin;
     // What is said of a file counts by its name alone.
     if (!input.machine.empty()) input.origin.boot_id.clear();

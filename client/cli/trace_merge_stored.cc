@@ -58,7 +58,8 @@ absl::StatusOr<v1::MergeTracesRequest> RequestOf(const CommandOptions& options) 
   return request;
 }
 
-void TellPlacement(const v1::TracePlacement& placement, Streams streams) {
+void TellPlacement(const v1::TracePlacement& placement, v1::TraceAlignment alignment,
+                   Streams streams) {
   std::vector<std::pair<std::int32_t, std::optional<std::int64_t>>> errors;
   for (const v1::MergedTrace& input : placement.inputs()) {
     errors.emplace_back(input.rank(), input.has_clock_error_ns()
@@ -66,6 +67,8 @@ void TellPlacement(const v1::TracePlacement& placement, Streams streams) {
                                           : std::nullopt);
   }
   TellInputs(placement, streams.err);
+  // Who has each begin where the first does has asked for no clock.
+  if (alignment == v1::TRACE_ALIGNMENT_START) return;
   if (const std::string text = ClocksText(errors); !text.empty()) {
     streams.err << "stepwell: " << text << "\n";
   }
@@ -203,7 +206,7 @@ int MergeStored(const CommandOptions& options, Streams streams) {
     streams.err << "stepwell: " << Printable(std::string(written.message())) << "\n";
     return kExitFailed;
   }
-  TellPlacement(placement, streams);
+  TellPlacement(placement, request->alignment(), streams);
   TellLeftOut(totals, streams.err);
   if (options.json() && !path.empty()) {
     nlohmann::ordered_json json = ToJson(totals);

@@ -14,6 +14,7 @@
 #include "client/cli/terminal.h"
 #include "client/cli/trace_pages.h"
 #include "client/cli/trace_report_ranks.h"
+#include "client/cli/trace_words.h"
 #include "client/cli/units.h"
 #include "client/traces/trace_file.h"
 
@@ -232,8 +233,10 @@ int RunTraceReport(const std::vector<std::string>& args, Streams streams) {
   auto profile = ReadProfileOf(traces::SourceOfFile(options.argument()), {});
   if (!profile.ok()) {
     const absl::Status failed = traces::Named(profile.status(), options.argument());
-    streams.err << "stepwell: " << failed.message() << "\n";
-    return absl::IsNotFound(failed) ? kExitNoInput : kExitFailed;
+    const bool is_absent = absl::IsNotFound(failed);
+    streams.err << "stepwell: " << Printable(std::string(failed.message()))
+                << (is_absent ? Printable(TrialHint(options.argument())) : "") << "\n";
+    return is_absent ? kExitNoInput : kExitFailed;
   }
   Reported reported;
   reported.profile = *std::move(profile);

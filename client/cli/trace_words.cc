@@ -168,6 +168,11 @@ std::string ClocksText(
                       ", of which rank ", worst.first, " is the furthest off");
 }
 
+std::string TrialHint(const std::string& file) {
+  if (absl::StrContains(file, '/') || absl::StrContains(file, '.')) return "";
+  return absl::StrCat("; traces that the master keeps: --trial ", file);
+}
+
 std::string TensorboardPath(const std::string& trial, const v1::Trace& trace,
                             std::set<std::string>& taken) {
   if (const std::string as_it_was = SessionPath(trial, trace);

@@ -30,6 +30,9 @@ std::string TraceCycleText(const v1::TraceHeader& header);
 std::string ClocksText(
     const std::vector<std::pair<std::int32_t, std::optional<std::int64_t>>>& errors);
 
+// Behind a file that is not there: what whoever meant a trial is to write; empty where it looks like a file.
+std::string TrialHint(const std::string& file);
+
 // Below the directory that `tensorboard --logdir` is given: one run for each trial, as its profile plugin
 // (plugins/profile/CYCLE/HOST.xplane.pb, HOST.trace.json.gz; SESSION/HOST as they were, where the trace's name has them) and
 // PyTorch's (WORKER.SPAN.pt.trace.json.gz) look for them. None of `taken`, where it is added.

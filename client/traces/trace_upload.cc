@@ -37,6 +37,22 @@ constexpr std::size_t kBeginBytes = 256;
 
 bool IsGzip(std::string_view begin) { return begin.substr(0, 2) == "\x1f\x8b"; }
 
+bool BeginsAsJson(std::string_view begin) {
+  const absl::string_view text =
+      absl::StripLeadingAsciiWhitespace(absl::string_view(begin.data(), begin.size()));
+  return absl::StartsWith(text, "{") || absl::StartsWith(text, "[");
+}
+
+// For certain: a protobuf may begin with a line's end and a length that is a bracket.
+bool IsJson(std::string_view begin) {
+  absl::string_view text(begin.data(), begin.size());
+  text = absl::StripLeadingAsciiWhitespace(text);
+  const bool is_list = absl::ConsumePrefix(&text, "[");
+  if (!is_list && !absl::ConsumePrefix(&text, "{")) return false;
+  text = absl::StripLeadingAsciiWhitespace(text);
+  return absl::StartsWith(text, is_list ? "{" : "\"");
+}
+
 std::string LastPart(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 // Where the bytes to be stored are gathered: their digest, and a copy where they are not the file's own.
@@ -185,11 +201,9 @@ v1::TraceFormat FormatOfTrace(const std::string& path, std::string_view begin) {
   for (const char* ending : {".txt", ".log"}) {
     if (absl::EndsWith(name, ending)) return v1::TRACE_FORMAT_TEXT;
   }
-  const absl::string_view text =
-      absl::StripLeadingAsciiWhitespace(absl::string_view(begin.data(), begin.size()));
-  const bool is_json = absl::StartsWith(text, "{") || absl::StartsWith(text, "[");
-  return is_json || (absl::EndsWith(name, ".json") && IsGzip(begin)) ? v1::TRACE_FORMAT_CHROME_JSON
-                                                                     : v1::TRACE_FORMAT_UNSPECIFIED;
+  return BeginsAsJson(begin) || (absl::EndsWith(name, ".json") && IsGzip(begin))
+             ? v1::TRACE_FORMAT_CHROME_JSON
+             : v1::TRACE_FORMAT_UNSPECIFIED;
 }
 
 absl::StatusOr<PreparedTrace> PrepareTrace(const std::string& path, const TraceChoice& choice) {
@@ -202,6 +216,10 @@ absl::StatusOr<PreparedTrace> PrepareTrace(const std::string& path, const TraceC
         path, ": neither its name nor its first bytes tell what it is; --format says it"));
   }
   const bool is_json = format == v1::TRACE_FORMAT_CHROME_JSON;
+  if (!is_json && format == choice.format && format != v1::TRACE_FORMAT_TEXT && IsJson(begin)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is JSON, which neither Perfetto's traces nor XPlanes are"));
+  }
   const bool is_packed_now = is_json && !IsGzip(begin);
   prepared.header.set_format(format);
   NameTrace(path, choice, prepared.header);

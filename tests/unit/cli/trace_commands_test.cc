@@ -360,6 +360,8 @@ TEST_F(TraceCommandsTest, WrongUseAndBadFilesAreNamed) {
       {{"merge", good, "--output", "/proc/none/x.json"}, kExitFailed, "/proc/none/x.json"},
       {{"report"}, kExitUsage, "FILE is missing"},
       {{"report", none}, kExitNoInput, "rank4.json: No such file"},
+      {{"report", "my-run"}, kExitNoInput, "; traces that the master keeps: --trial my-run\n"},
+      {{"merge", "my-run"}, kExitNoInput, "; traces that the master keeps: --trial my-run\n"},
       {{"report", folder_}, kExitNoInput, "is a directory: name the traces in it"},
       {{"merge", good, folder_}, kExitNoInput, "is a directory: name the traces in it"},
       {{"report", File("m.json", "[{\"ph\":\"M\",\"name\":\"x\"}]")}, kExitFailed, "has no step"},

@@ -116,6 +116,27 @@ TEST_F(TraceUploadTest, ARefusalThatSaysNothingOfLaterIsOne) {
   EXPECT_THAT(told_, SizeIs(0));
 }
 
+// A protobuf may begin with a line's end and a length that is a bracket.
+TEST(AskedFormatTest, JsonIsTakenForNoProtobuf) {
+  const std::string path = absl::StrCat(::testing::TempDir(), "asked-", getpid());
+  const struct {
+    std::string bytes;
+    bool is_json;
+  } rows[] = {{"[ {\"ph\": \"X\"}]", true},
+              {"\n{\"traceEvents\": []}", true},
+              {std::string("\n{\x08\x01\x12\x03/a", 8), false},
+              {std::string("\n[\x08\x01", 4), false}};
+  for (const auto& row : rows) {
+    std::ofstream(path) << row.bytes;
+    for (const auto format : {v1::TRACE_FORMAT_XPLANE, v1::TRACE_FORMAT_PERFETTO}) {
+      const absl::Status prepared = PrepareTrace(path, {.format = format}).status();
+      EXPECT_EQ(absl::IsInvalidArgument(prepared), row.is_json) << row.bytes << prepared;
+    }
+    EXPECT_TRUE(PrepareTrace(path, {.format = v1::TRACE_FORMAT_TEXT}).ok());
+  }
+  std::remove(path.c_str());
+}
+
 class NamedTraceTest : public ::testing::Test {
  protected:
   ~NamedTraceTest() override { std::filesystem::remove_all(folder_); }
