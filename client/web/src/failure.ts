@@ -107,7 +107,8 @@ export function brokenPage(thrown: unknown): Failure {
   return failureOf("broken", thrown instanceof Error ? thrown.message : String(thrown));
 }
 
-/** The follower's place is no longer in memory: begin anew. */
-export function isOutOfRange(thrown: unknown): boolean {
-  return ConnectError.from(thrown).code === Code.OutOfRange;
+/** The follower's place is no longer in memory, or the database was set back behind it: begin anew. */
+export function isPlaceLost(thrown: unknown): boolean {
+  const { code } = ConnectError.from(thrown);
+  return code === Code.OutOfRange || code === Code.InvalidArgument;
 }

@@ -6,7 +6,7 @@ import { TrialState } from "#gen/model_pb";
 import { query } from "./api";
 import { afterFailure } from "./core/follow_state";
 import { inTurn } from "./core/turn_taking";
-import { isOutOfRange, toFailure, type Failure } from "./failure";
+import { isPlaceLost, toFailure, type Failure } from "./failure";
 
 /** "polling": another tab has the stream, or the master has no place for one more; this one waits for its turn. */
 export type FollowState = "connecting" | "live" | "polling" | "lost" | "ended" | "refused";
@@ -73,7 +73,7 @@ export function follow(
       on.state("lost", null);
     } catch (thrown) {
       if (seen.aborted) return;
-      if (isOutOfRange(thrown)) cursor = "";
+      if (isPlaceLost(thrown)) cursor = "";
       const failure = toFailure(thrown);
       ++failures;
       const { state, final } = afterFailure(failure.kind);

@@ -39,7 +39,8 @@ export class News {
   of(trialId: bigint, seriesNos: readonly number[]): void {
     const some = seriesNos.slice(0, seriesMax);
     const key = some.length === 0 ? "" : [trialId, ...some].join(",");
-    if ((this.stream?.key ?? "") === key) return;
+    // A trial that ended may run again before anybody looked.
+    if ((this.stream?.key ?? "") === key && this.known !== "ended") return;
     this.stop();
     if (key === "") return;
     this.stream = {

@@ -98,6 +98,17 @@ test("a stream stays while it is of the same, and says how it is", () => {
   assert.equal(of.polls, false);
 });
 
+test("a trial that ended and runs again is followed again", () => {
+  const of = news();
+  of.of(1n, [7]);
+  stream().on.state("ended", null);
+  of.of(1n, [7]);
+  assert.deepEqual(streams.map(({ stopped }) => stopped), [true, false]);
+  stream().on.state("live", null);
+  of.of(1n, [7]);
+  assert.equal(streams.length, 2);
+});
+
 test("of many series some tell, and who left hears no more", async () => {
   const of = news();
   of.of(1n, Array.from({ length: 1000 }, (_, i) => i));

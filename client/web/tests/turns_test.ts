@@ -5,7 +5,7 @@ import { ByteBound } from "../src/core/byte_bound";
 import { afterFailure } from "../src/core/follow_state";
 import { Lanes } from "../src/core/lanes";
 import { withPick } from "../src/core/picks";
-import { failureOfStatus, isDeadline, markSilence, orBroken, toFailure } from "../src/failure";
+import { failureOfStatus, isDeadline, isPlaceLost, markSilence, orBroken, toFailure } from "../src/failure";
 
 const settle = (): Promise<void> => new Promise((done) => setImmediate(done));
 
@@ -141,4 +141,10 @@ test("no more is taken into the page than its bound, and what is under way is to
   assert.deepEqual([bound.take(4), bound.take(10), bound.take(7), bound.take(11), bound.take(3)], [true, true, false, false, false]);
   assert.ok(bound.isOver);
   assert.deepEqual(told, [4, 10, 7]);
+});
+
+test("a stream begins anew where its place is gone, also that of a database that was set back", () => {
+  for (const code of [Code.OutOfRange, Code.InvalidArgument]) assert.ok(isPlaceLost(new ConnectError("cursor", code)));
+  for (const code of [Code.Unavailable, Code.DeadlineExceeded, Code.NotFound, Code.Unauthenticated]) assert.ok(!isPlaceLost(new ConnectError("", code)));
+  assert.ok(!isPlaceLost(new TypeError("no network")));
 });

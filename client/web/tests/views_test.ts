@@ -16,6 +16,10 @@ test("a link restores the view", () => {
       labels: new Map([["agent", ["vm", "<script>"]], ["device", ["GPU-1"]]]), rank: "all", lines: "one",
     },
     { ...trialView("7"), tab: "metrics", liveUs: 60_000_000 },
+    {
+      ...trialView("7"), tab: "metrics", metrics: Array.from({ length: 100 }, (_, i) => `training/metric ${i}`),
+      labels: new Map([["device", Array.from({ length: 1000 }, (_, i) => `GPU-${i}`)]]),
+    },
     { ...trialView("7"), tab: "traces", traces: [1, 2, 3, 7], placed: "start", steps: 7, filter: "rank 1 & <b>" },
     { ...trialView("7"), tab: "heat", clock: "device", metrics: ["timing/forward"] },
     { ...compareView, trials: ["1", "2"], axis: "time", metrics: ["timing/step"] },

@@ -97,7 +97,8 @@ export function trialView(trial: string): TrialView {
 
 const states = ["running", "completed", "failed", "lost"];
 const liveUsMax = 86_400_000_000;
-const listMax = 64;
+/** Boxes that are ticked: of labels, a cluster's GPUs. */
+const listMax = 1024;
 /** As many as the master merges. */
 const tracesMax = 4096;
 const labelPrefix = "l.";

@@ -174,7 +174,7 @@ export class TrialsPage implements Page {
       cell("Writers", "number", countText(trial.writerCount)),
       cell("Series", "number", countText(trial.seriesCount)),
       cell("Samples", "number", countText(trial.sampleCount)),
-      cell("Missing", trial.samplesMissing > 0n ? "number worse" : "number", trial.samplesMissing > 0n ? countText(trial.samplesMissing) : "none"));
+      cell("Missing", trial.samplesMissing > 0n ? "number worse" : "number", trial.samplesMissing > 0n ? countText(trial.samplesMissing) : "none counted"));
   }
 
   private pick(id: string, box: HTMLInputElement): void {
