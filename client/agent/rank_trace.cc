@@ -85,7 +85,7 @@ bool RankTrace::IsUndecided(std::int64_t begin_ns) const {
   return !has_begun_ && begin_ns >= endings_.back().end_ns;
 }
 
-// REQUIRES: the cycle of the step that begins then has begun.
+// Also before its step is told, which comes last.
 SpanTrace& RankTrace::TraceOfStep(std::int64_t begin_ns) {
   for (const Ending& ending : endings_) {
     if (begin_ns < ending.end_ns) return ending.cycle->spans;
@@ -94,10 +94,10 @@ SpanTrace& RankTrace::TraceOfStep(std::int64_t begin_ns) {
 }
 
 // Where what is of no step belongs; null where nobody knows yet, and there is room to hold it.
-SpanTrace* RankTrace::TraceBeside(std::int64_t begin_ns, std::int64_t end_ns, bool is_of_steps) {
+SpanTrace* RankTrace::TraceBeside(std::int64_t begin_ns, bool is_of_steps) {
   if (is_of_steps && IsUndecided(begin_ns)) {
     Ending& before = endings_.back();
-    before.left_until_ns = std::max(before.left_until_ns, end_ns);
+    before.left_until_ns = std::max(before.left_until_ns, begin_ns);
     return &before.cycle->spans;
   }
   for (const Ending& ending : endings_) {
@@ -108,17 +108,16 @@ SpanTrace* RankTrace::TraceBeside(std::int64_t begin_ns, std::int64_t end_ns, bo
   return undecided_.is_full() ? &endings_.back().cycle->spans : nullptr;
 }
 
-// The step that begins then is over: what came meanwhile is known to have been within it, or before it. A thread may leave a
-// scope within a step that it entered before.
+// The step that begins then is over: what came meanwhile is known to have been within it, or before it.
 void RankTrace::BeginCycle(std::int64_t begin_ns) {
   has_begun_ = true;
   clock_due_ = -absl::InfiniteDuration();
   Ending& before = endings_.back();
-  before.left_until_ns = std::clamp(begin_ns, before.end_ns, before.left_until_ns);
+  before.left_until_ns = std::max(before.end_ns, begin_ns);
   TellUndecided(before.left_until_ns);
 }
 
-// What began while that thread was outside any step is known to have been.
+// What began before that thread entered a scope outside any step did so, too. One that is left within a step says no more.
 void RankTrace::TellDecided() {
   if (has_begun_ || told_until_ns_ == endings_.back().left_until_ns) return;
   told_until_ns_ = endings_.back().left_until_ns;
@@ -137,9 +136,8 @@ void RankTrace::TellUndecided(std::int64_t next_from_ns) {
 void RankTrace::AddSpan(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns,
                         std::int32_t batch) {
   if (IsOfStep(batch)) {
-    if (IsUndecided(begin_ns)) BeginCycle(begin_ns);
     TraceOfStep(begin_ns).AddSpan(name, begin_ns, end_ns, batch);
-  } else if (SpanTrace* trace = TraceBeside(begin_ns, end_ns, IsOfStepThread())) {
+  } else if (SpanTrace* trace = TraceBeside(begin_ns, IsOfStepThread())) {
     trace->AddSpan(name, begin_ns, end_ns, batch);
   } else {
     undecided_.AddSpan(*thread_, name, begin_ns, end_ns, batch);
@@ -160,9 +158,8 @@ void RankTrace::AddStep(std::int64_t begin_ns, std::int64_t end_ns, std::int32_t
 
 void RankTrace::AddInstant(std::string_view name, std::int64_t time_ns, std::int32_t batch) {
   if (IsOfStep(batch)) {
-    if (IsUndecided(time_ns)) BeginCycle(time_ns);
     TraceOfStep(time_ns).AddInstant(name, time_ns, batch);
-  } else if (SpanTrace* trace = TraceBeside(time_ns, time_ns, IsOfStepThread())) {
+  } else if (SpanTrace* trace = TraceBeside(time_ns, IsOfStepThread())) {
     trace->AddInstant(name, time_ns, batch);
   } else {
     undecided_.AddInstant(*thread_, name, time_ns, batch);
@@ -174,7 +171,7 @@ void RankTrace::AddValue(const std::string& series, const std::string& unit, std
   // An epoch is recorded as it begins, and a cycle has the one of its last step.
   SpanTrace* trace = IsUndecided(time_ns) && series == kEpochSeries
                          ? &cycle_->spans
-                         : TraceBeside(time_ns, time_ns, /*is_of_steps=*/false);
+                         : TraceBeside(time_ns, /*is_of_steps=*/false);
   if (trace != nullptr) return trace->AddValue(series, unit, time_ns, value);
   undecided_.AddValue(series, unit, time_ns, value);
 }

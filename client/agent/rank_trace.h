@@ -100,8 +100,8 @@ class RankTrace final : public SpanSink {
   struct Ending {
     std::unique_ptr<Cycle> cycle;
     std::int64_t end_ns = 0;  // of its last step
-    std::int64_t left_until_ns =
-        0;  // its thread was seen outside any step; not before that end, nor behind the next begin
+    // Until then its thread was outside any step, as far as that is known; in the end, where the next one begins.
+    std::int64_t left_until_ns = 0;
     int drain_count = 0;
   };
 
@@ -111,7 +111,7 @@ class RankTrace final : public SpanSink {
   bool IsOfStep(std::int32_t batch) const;
   bool IsOfStepThread() const;
   SpanTrace& TraceOfStep(std::int64_t begin_ns);
-  SpanTrace* TraceBeside(std::int64_t begin_ns, std::int64_t end_ns, bool is_of_steps);
+  SpanTrace* TraceBeside(std::int64_t begin_ns, bool is_of_steps);
   void BeginCycle(std::int64_t begin_ns);
   void TellUndecided(std::int64_t next_from_ns);
   void TellDecided();

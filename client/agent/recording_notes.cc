@@ -44,7 +44,7 @@ void RecordingNotes::Finish(const std::string& name, Note& note,
   Rest(note, options_.rest);
   const absl::StatusOr<TraceJob> job = outbox_.Read(name);
   if (absl::IsInvalidArgument(job.status())) {
-    if (IsNews(note)) tally_.GiveUpNote(name, job.status());
+    if (IsNews(note.is_given_up)) tally_.GiveUpNote(name, job.status());
     return outbox_.Remove(name);
   }
   // It is gone, or cannot be read for now.
@@ -69,7 +69,12 @@ void RecordingNotes::Judge(const std::string& name, const TraceJob& job, const a
   if (absl::IsUnavailable(failed) || absl::IsCancelled(failed)) return Rest(note, options_.look);
   if (is_absent) {
     note.absent_since = std::min(note.absent_since, SteadyTime::Now());
-    if (!options_.is_alone && SteadyTime::Now() - note.absent_since < options_.absent_max) {
+    const bool is_long = SteadyTime::Now() - note.absent_since >= options_.absent_max;
+    if (!is_long || options_.is_alone) {
+      // A disk may be mounted before the next one comes, which alone will say so.
+      if (options_.is_alone && IsNews(note.is_told)) {
+        tally_.LeaveAbsent({.path = job.path, .note = name}, failed);
+      }
       return Rest(note, options_.look);
     }
   }
@@ -78,15 +83,13 @@ void RecordingNotes::Judge(const std::string& name, const TraceJob& job, const a
   if (is_gone && !options_.is_alone && !std::exchange(note.is_gone, true)) {
     return Rest(note, options_.look);
   }
-  const bool is_news = IsNews(note);
   if (!is_absent && !is_gone && !absl::IsInvalidArgument(failed)) {
-    if (is_news) TellUnfinished(name, job.path, failed);
+    if (IsNews(note.is_told)) TellUnfinished(name, job.path, failed);
     return;
   }
-  // Of a directory that is not there its files are not.
-  if (is_news) {
-    tally_.GiveUp({.path = job.path, .note = name},
-                  is_absent ? absl::NotFoundError(failed.message()) : failed);
+  if (IsNews(note.is_given_up)) {
+    // Of a directory that is not there its files are not.
+    tally_.GiveUp({.path = job.path, .note = name}, failed, is_gone || is_absent);
   }
   outbox_.Remove(name);
 }

@@ -47,11 +47,12 @@ class RecordingNotes {
     SteadyTime absent_since = SteadyTime::InfiniteFuture();
     bool is_gone = false;  // its file, at the last look
     bool is_told = false;
+    bool is_given_up = false;
   };
 
   void Finish(const std::string& name, Note& note, const std::function<bool()>& may_go_on);
   // What is to be said of it is said once.
-  static bool IsNews(Note& note) { return !std::exchange(note.is_told, true); }
+  static bool IsNews(bool& is_said) { return !std::exchange(is_said, true); }
   void Judge(const std::string& name, const TraceJob& job, const absl::Status& failed, Note& note);
   static void Rest(Note& note, absl::Duration rest) { note.due = SteadyTime::Now() + rest; }
 

@@ -204,7 +204,8 @@ absl::StatusOr<std::vector<std::string>> TraceOutbox::NamesWith(const char* endi
   for (const std::string& name : *names) {
     struct stat status {};
     if (!absl::EndsWith(name, ending) ||
-        fstatat(folder->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+        fstatat(folder->get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+        S_ISDIR(status.st_mode)) {
       continue;
     }
     notes.push_back({{status.st_mtim.tv_sec, status.st_mtim.tv_nsec}, name});

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -104,6 +105,7 @@ class TraceSender {
     Backoff backoff;
     // Since an answer that may be the last word, where nothing else was answered since.
     std::optional<SteadyTime> doubted_since = {};
+    std::string doubt = {};  // that answer
     SteadyTime due = {};
     bool is_told = false;
     std::string prepared_of = {};  // the file as it was then
@@ -123,6 +125,7 @@ class TraceSender {
   void SweepFiles();
   // All notes once; whether some wait for another try.
   bool SendAll();
+  void CountRefused();
   // Captures first: somebody waits for them.
   absl::StatusOr<std::vector<std::string>> NamesInTurn() const;
   // Where it is not, that is told once.
@@ -145,6 +148,7 @@ class TraceSender {
   TraceOutbox outbox_;                       // the loop's
   const TraceOutbox sent_outbox_;            // the thread's
   std::map<std::string, Sending> sendings_;  // the thread's, by note
+  std::set<std::string> unusable_;           // the thread's: notes that are none
   TraceTally tally_;
   RecordingNotes recordings_;  // the thread's
   SteadyTime sweep_due_;       // the thread's

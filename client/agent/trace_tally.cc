@@ -9,15 +9,17 @@ void TraceTally::Uploaded() {
   ++counts_.uploaded;
 }
 
-void TraceTally::GiveUp(const Which& which, const absl::Status& why) {
+void TraceTally::GiveUp(const Which& which, const absl::Status& why, bool is_gone) {
   log::Warning("trace_not_uploaded",
                {{"path", which.path}, {"note", which.note}, {"why", std::string(why.message())}});
-  Count(why);
+  if (!is_gone) return CountGivenUp(why);
+  const absl::MutexLock lock(&mu_);
+  ++counts_.gone;
 }
 
 void TraceTally::GiveUpNote(const std::string& note, const absl::Status& why) {
   log::Warning("trace_note_unusable", {{"note", note}, {"why", std::string(why.message())}});
-  Count(why);
+  CountGivenUp(why);
 }
 
 void TraceTally::LeaveOutside(const std::string& path) {
@@ -29,17 +31,26 @@ void TraceTally::LeaveOutside(const std::string& path) {
   ++counts_.outside;
 }
 
+void TraceTally::LeaveAbsent(const Which& which, const absl::Status& why) {
+  log::Warning("trace_left",
+               {{"path", which.path}, {"note", which.note}, {"why", std::string(why.message())}});
+  const absl::MutexLock lock(&mu_);
+  ++counts_.absent;
+}
+
+void TraceTally::SetRefused(std::uint64_t count, const std::string& why) {
+  const absl::MutexLock lock(&mu_);
+  counts_.refused = count;
+  counts_.why_refused = why;
+}
+
 TraceTally::Counts TraceTally::counts() const {
   const absl::MutexLock lock(&mu_);
   return counts_;
 }
 
-void TraceTally::Count(const absl::Status& why) {
+void TraceTally::CountGivenUp(const absl::Status& why) {
   const absl::MutexLock lock(&mu_);
-  if (absl::IsNotFound(why)) {
-    ++counts_.gone;
-    return;
-  }
   ++counts_.given_up;
   counts_.why_given_up = std::string(why.message());
 }

@@ -20,8 +20,13 @@ class TraceTally {
     std::uint64_t uploaded = 0;  // the master has all of it
     std::uint64_t gone = 0;      // its file was not there any more
     std::uint64_t given_up = 0;  // nobody takes it, or it is none
-    std::uint64_t outside = 0;   // left alone, for it lies where its note alone leads
-    std::string why_given_up;    // the newest
+    // Those whose notes stay: for files that lie where their notes alone lead, for directories that are not there, for what the
+    // master says of them.
+    std::uint64_t outside = 0;
+    std::uint64_t absent = 0;
+    std::uint64_t refused = 0;
+    std::string why_given_up;  // the newest
+    std::string why_refused;
   };
   struct Which {
     std::string path;
@@ -29,17 +34,20 @@ class TraceTally {
   };
 
   void Uploaded() ABSL_LOCKS_EXCLUDED(mu_);
-  // Its note goes. kNotFound: its file is gone.
-  void GiveUp(const Which& which, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
+  // Its note goes. `is_gone`: its file was not there.
+  void GiveUp(const Which& which, const absl::Status& why, bool is_gone) ABSL_LOCKS_EXCLUDED(mu_);
   // Of what is no note.
   void GiveUpNote(const std::string& note, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
   // Once for each.
   void LeaveOutside(const std::string& path) ABSL_LOCKS_EXCLUDED(mu_);
+  void LeaveAbsent(const Which& which, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
+  // So many are tried again after an answer that may be the last word, as of one of them.
+  void SetRefused(std::uint64_t count, const std::string& why) ABSL_LOCKS_EXCLUDED(mu_);
 
   Counts counts() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  void Count(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
+  void CountGivenUp(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mu_);
 
   mutable absl::Mutex mu_;
   Counts counts_ ABSL_GUARDED_BY(mu_);

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "base/trace/gzip_unpacker.h"
 #include "client/cli/command.h"
 #include "client/cli/export_output.h"
 #include "client/cli/merge_words.h"
@@ -27,7 +28,7 @@ constexpr char kExamples[] =
     "\nTRACEs are numbers, as 'stepwell trace list' has them; without any, all that are whole. "
     "Each "
     "has its name\n"
-    "once it is whole and its bytes are those that were uploaded.\n"
+    "once it is whole and its bytes are those that were uploaded (JSON is kept packed).\n"
     "\nExamples:\n"
     "  stepwell trace get my-run --directory traces\n"
     "  stepwell trace get my-run 3 --output rank0.json.gz\n"
@@ -53,9 +54,10 @@ std::string NameOf(const v1::Trace& trace, bool is_converted, std::set<std::stri
 v1::TraceFormat FormatOfName(absl::string_view name) {
   name = absl::StripSuffix(name, ".gz");
   if (absl::EndsWith(name, ".json")) return v1::TRACE_FORMAT_CHROME_JSON;
-  return absl::EndsWith(name, ".pftrace") || absl::EndsWith(name, ".perfetto-trace")
-             ? v1::TRACE_FORMAT_PERFETTO
-             : v1::TRACE_FORMAT_UNSPECIFIED;
+  for (const char* ending : {".pftrace", ".perfetto-trace", ".perfetto"}) {
+    if (absl::EndsWith(name, ending)) return v1::TRACE_FORMAT_PERFETTO;
+  }
+  return v1::TRACE_FORMAT_UNSPECIFIED;
 }
 
 // A name was chosen by whoever uploaded the trace: it leads nowhere else, hides nothing, and in the current
@@ -74,9 +76,13 @@ absl::Status CheckName(const std::string& name, const std::string& directory) {
 }
 
 absl::Status WriteTrace(MasterClient& master, const v1::TrialRef& trial, const v1::Trace& trace,
-                        ExportOutput& output) {
-  STEPWELL_RETURN_IF_ERROR(SourceOfStored(
-      master, trial, trace)([&](std::string_view bytes) { return output.Write(bytes); }));
+                        bool is_unpacked, ExportOutput& output) {
+  const auto write = [&](std::string_view bytes) { return output.Write(bytes); };
+  GzipUnpacker unpacker(write);
+  STEPWELL_RETURN_IF_ERROR(
+      SourceOfStored(master, trial, trace)([&](std::string_view bytes) -> absl::Status {
+        return is_unpacked ? unpacker.Feed(bytes) : write(bytes);
+      }));
   return output.Finish();
 }
 
@@ -118,9 +124,12 @@ absl::Status WriteFile(MasterClient& master, const v1::TrialRef& trial, const v1
   }
   STEPWELL_ASSIGN_OR_RETURN(const auto output, ExportOutput::ToFile(path.string()));
   const bool is_gzip = absl::EndsWith(path.string(), ".gz");
+  // JSON is stored packed.
+  const bool is_unpacked = trace.header().format() == v1::TRACE_FORMAT_CHROME_JSON && !is_gzip &&
+                           FormatOfName(path.string()) == v1::TRACE_FORMAT_CHROME_JSON;
   return IsConverted(trace, format)
              ? ConvertTrace(master, trial, trace, format, is_gzip, *output, err)
-             : WriteTrace(master, trial, trace, *output);
+             : WriteTrace(master, trial, trace, is_unpacked, *output);
 }
 
 struct Wanted {

@@ -1,6 +1,8 @@
 #include "client/cli/trace_words.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -169,7 +171,9 @@ std::string ClocksText(
 }
 
 std::string TrialHint(const std::string& file) {
-  if (absl::StrContains(file, '/') || absl::StrContains(file, '.')) return "";
+  std::error_code error;
+  const bool is_there = std::filesystem::exists(file, error);
+  if (is_there || absl::StrContains(file, '/') || absl::StrContains(file, '.')) return "";
   return absl::StrCat("; traces that the master keeps: --trial ", file);
 }
 

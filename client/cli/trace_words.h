@@ -1,4 +1,4 @@
-// TraceWords: formats and states of traces in words, and where a trace lies among files. Pure functions.
+// TraceWords: formats and states of traces in words, and where a trace lies among files. Functions.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ std::string TraceCycleText(const v1::TraceHeader& header);
 std::string ClocksText(
     const std::vector<std::pair<std::int32_t, std::optional<std::int64_t>>>& errors);
 
-// Behind a file that is not there: what whoever meant a trial is to write; empty where it looks like a file.
+// Behind a failure of a file: what whoever meant a trial is to write; empty where it is there, or looks like a file.
 std::string TrialHint(const std::string& file);
 
 // Below the directory that `tensorboard --logdir` is given: one run for each trial, as its profile plugin

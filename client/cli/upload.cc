@@ -211,8 +211,16 @@ void TakeSummary(const agent::Agent::Summary& summary, UploadOutcome& outcome) {
   outcome.traces_gone = summary.traces.gone;
   outcome.traces_given_up = summary.traces.given_up;
   outcome.trace_trouble = summary.traces.why_given_up;
-  outcome.traces_outside = std::min(outcome.traces_left, summary.traces.outside);
-  outcome.traces_left -= outcome.traces_outside;
+  // Notes that came or went since it looked count as waiting.
+  const auto take = [&](std::uint64_t count) {
+    const std::uint64_t taken = std::min(outcome.traces_left, count);
+    outcome.traces_left -= taken;
+    return taken;
+  };
+  outcome.traces_outside = take(summary.traces.outside);
+  outcome.traces_absent = take(summary.traces.absent);
+  outcome.traces_refused = take(summary.traces.refused);
+  outcome.trace_refusal = summary.traces.why_refused;
 }
 
 struct Upload {

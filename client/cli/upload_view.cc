@@ -13,12 +13,6 @@ std::string Plural(std::uint64_t count, const char* noun) {
                       count == 1 ? "" : "s");
 }
 
-std::string WhyTracesAreLeft(const UploadOutcome& outcome) {
-  if (outcome.was_stopped) return "stopped before all were taken; run the same command again";
-  if (outcome.writers_refused > 0) return "not taken, nor are their writers";
-  return "not taken in time; run the same command again";
-}
-
 std::string TracesText(const UploadOutcome& outcome) {
   std::string text;
   if (outcome.traces_sent > 0) {
@@ -27,15 +21,24 @@ std::string TracesText(const UploadOutcome& outcome) {
   }
   if (outcome.traces_gone > 0) {
     absl::StrAppend(&text, Plural(outcome.traces_gone, "trace"),
-                    " not sent: the file was removed meanwhile, or moved.\n");
+                    " not sent: the file is not there any more, or empty.\n");
   }
   if (outcome.traces_given_up > 0) {
     absl::StrAppend(&text, Plural(outcome.traces_given_up, "trace"),
                     " given up: ", Printable(outcome.trace_trouble), ".\n");
   }
   if (outcome.traces_left > 0) {
-    absl::StrAppend(&text, Plural(outcome.traces_left, "trace"),
-                    " left: ", WhyTracesAreLeft(outcome), ".\n");
+    absl::StrAppend(&text, Plural(outcome.traces_left, "trace"), " left: ",
+                    outcome.was_stopped ? "stopped before all were taken" : "not taken in time",
+                    "; run the same command again.\n");
+  }
+  if (outcome.traces_refused > 0) {
+    absl::StrAppend(&text, Plural(outcome.traces_refused, "trace"), " not taken by the master (",
+                    Printable(outcome.trace_refusal), "), and kept.\n");
+  }
+  if (outcome.traces_absent > 0) {
+    absl::StrAppend(&text, Plural(outcome.traces_absent, "trace"),
+                    " left: its directory is not there; once it is, run the same command again.\n");
   }
   if (outcome.traces_outside > 0) {
     absl::StrAppend(&text, Plural(outcome.traces_outside, "trace"),
@@ -48,12 +51,10 @@ std::string TracesText(const UploadOutcome& outcome) {
 }  // namespace
 
 int ExitOf(const UploadOutcome& outcome) {
-  // Traces of a writer that is refused stay with it.
-  const bool are_traces_waiting = outcome.traces_left > 0 && outcome.writers_refused == 0;
-  if (outcome.writers_left > 0 || are_traces_waiting) return kExitAgain;
+  if (outcome.writers_left > 0 || outcome.traces_left > 0) return kExitAgain;
   const std::uint64_t failed = outcome.writers_refused + outcome.unreadable +
                                outcome.traces_given_up + outcome.traces_outside +
-                               outcome.traces_left;
+                               outcome.traces_absent + outcome.traces_refused;
   return failed > 0 ? kExitFailed : kExitOk;
 }
 
@@ -99,6 +100,9 @@ std::string UploadJson(const UploadOutcome& outcome) {
                                        {"traces_given_up", outcome.traces_given_up},
                                        {"trace_trouble", outcome.trace_trouble},
                                        {"traces_outside", outcome.traces_outside},
+                                       {"traces_absent", outcome.traces_absent},
+                                       {"traces_refused", outcome.traces_refused},
+                                       {"trace_refusal", outcome.trace_refusal},
                                        {"traces_left", outcome.traces_left},
                                        {"writers_left", outcome.writers_left},
                                        {"frames_left", outcome.frames_left},

@@ -27,8 +27,12 @@ struct UploadOutcome {
   std::uint64_t traces_gone = 0;
   std::uint64_t traces_given_up = 0;
   std::string trace_trouble;
-  // Those whose notes stay: for files that lie outside of the spool, where those are left alone; for any other reason.
+  // Those whose notes stay: for files that lie outside of the spool, where those are left alone; in directories that are not
+  // there; that the master did not take, and why not one of them; for any other reason, which is time.
   std::uint64_t traces_outside = 0;
+  std::uint64_t traces_absent = 0;
+  std::uint64_t traces_refused = 0;
+  std::string trace_refusal;
   std::uint64_t traces_left = 0;
   // Directories that are no writer, for one of them why.
   std::uint64_t unreadable = 0;

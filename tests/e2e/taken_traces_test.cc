@@ -128,6 +128,11 @@ TEST_F(TakenTracesTest, WhatIsOpenedIsServedOnceAtTheAddressThatIsTold) {
             "exit 0");
   const std::string one = scratch_ / "one", all = scratch_ / "all.pftrace";
   ASSERT_EQ(Command({"trace", "get", "kept", "2", "--output", one}).ending, "exit 0");
+  // What is kept packed, by the name that was asked for.
+  const std::string plain = scratch_ / "plain.json";
+  ASSERT_EQ(Command({"trace", "get", "kept", "2", "--output", plain}).ending, "exit 0");
+  EXPECT_EQ(ReadWhole(plain), kTwoEvents);
+  EXPECT_EQ(ReadWhole(one).substr(0, 2), "\x1f\x8b");
   ASSERT_EQ(Command({"trace", "merge", "--trial", "kept", "--output", all}).ending, "exit 0");
   for (const auto& [trace_no, file] : {std::pair<std::string, std::string>("2", one), {"", all}}) {
     SCOPED_TRACE(trace_no);

@@ -52,7 +52,10 @@ TEST(UploadViewTest, SaysWhatWasStoredAndWhatWasNot) {
   UploadOutcome archived = Outcome();
   archived.writers_refused = 1;
   archived.refusal = "TRIAL_ARCHIVED: no more";
-  archived.traces_left = 2;
+  archived.traces_refused = 2;
+  archived.trace_refusal = "trial 7 is archived";
+  UploadOutcome absent = Outcome();
+  absent.traces_absent = 1;
   UploadOutcome broken = Outcome();
   broken.unreadable = 1;
   broken.trouble = "writer.json: no JSON object";
@@ -83,14 +86,16 @@ TEST(UploadViewTest, SaysWhatWasStoredAndWhatWasNot) {
        "--named-files sends it, too.\n"},
       {"stopped traces", cut, kExitAgain,
        "1 trace left: stopped before all were taken; run the same command again.\n"},
-      {"removed", gone, kExitOk, "2 traces not sent: the file was removed meanwhile, or moved.\n"},
+      {"removed", gone, kExitOk, "2 traces not sent: the file is not there any more, or empty.\n"},
       {"given up", given_up, kExitFailed,
        "2 traces sent to master:7817: 'stepwell trace list'.\n"
        "1 trace given up: a cap.\n"},
       {"of an archived trial", archived, kExitFailed,
-       "2 traces left: not taken, nor are their writers.\n"
+       "2 traces not taken by the master (trial 7 is archived), and kept.\n"
        "1 writer refused by the master (TRIAL_ARCHIVED: no more); what they hold stays in "
        "/data/copied.\n"},
+      {"of a disk that is not mounted", absent, kExitFailed,
+       "1 trace left: its directory is not there; once it is, run the same command again.\n"},
       {"unreadable", broken, kExitFailed,
        "1 directory cannot be read (writer.json: no JSON object).\n"},
   };
