@@ -120,6 +120,11 @@ TEST_F(TraceSenderTest, WhatNobodyWillTakeIsGivenUpAndTheNextOneSent) {
   std::ofstream(path_ + "/traces/no-note.json") << "{\"path\": \"relative\"}";
   ASSERT_TRUE(BecomesDone(*sender));
   EXPECT_THAT(Notes(), IsEmpty());
+  const TraceTally::Counts counts = sender->counts();
+  EXPECT_EQ(counts.uploaded, 4U);
+  EXPECT_EQ(counts.given_up, 4U + 4U) << "a trial that is not there is no file that is gone";
+  EXPECT_EQ(counts.gone, 0U);
+  EXPECT_EQ(counts.refused, 0U);
 }
 
 // Doubt begins with the first answer that may be the last word, and ends with one that says nothing of the trace.
