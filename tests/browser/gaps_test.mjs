@@ -182,6 +182,8 @@ test("compared, by batch or by time since start, a gap is a band that tells whos
   await tab.click('button:has-text("By time since start")');
   await gone("[data-gaps]");
   await hatchedOverHole(step);
+  // Before it is drawn there are no hatches either.
+  await drawn(score, all);
   assert.deepEqual(await hatches(score), []);
   await tellsCause(step, cause);
 });

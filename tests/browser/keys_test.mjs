@@ -111,6 +111,63 @@ test("what a cap would remove is asked and the cap is set by keys", async () => 
   assert.ok(await holdsFocus("[data-focus=take-back]"), "the form was made anew around it");
 });
 
+test("what was previewed cannot be set once the form says something else", async () => {
+  const set = [];
+  const hears = (request) => request.url().endsWith("AdminService/SetCaps") && set.push(request.url());
+  tab.on("request", hears);
+  await begin("#/admin", "#cap-rawAgeSeconds");
+  await tab.fill("#cap-rawAgeSeconds", "3d");
+  await tab.keyboard.press("Enter");
+  const sets = 'button:text-is("Set these caps")';
+  await seen(sets);
+  assert.match(await text(`.state-box:has(${sets})`), /It sets: age of samples 3d\./);
+  await tabTo("#cap-rawAgeSeconds", "Shift+Tab");
+  await tab.keyboard.press("End");
+  await tab.keyboard.type("h");
+  await gone(sets);
+  // Nor what is answered once it is too late.
+  const previews = "**/stepwell.v1.AdminService/PreviewCaps";
+  let goesOn;
+  const held = new Promise((done) => (goesOn = done));
+  let answered = false;
+  await tab.route(previews, async (route) => {
+    const answer = await route.fetch();
+    await held;
+    await route.fulfill({ response: answer }).catch(() => {}); // Nobody waits for it.
+    answered = true;
+  });
+  await tab.fill("#cap-rawAgeSeconds", "3d");
+  await tab.keyboard.press("Enter");
+  await seen('section[aria-label="Caps"] [data-absence="loading"]');
+  await tab.fill("#cap-rawAgeSeconds", "300d");
+  goesOn();
+  await until("the late answer", () => answered);
+  await tab.unroute(previews);
+  await tab.keyboard.press("Enter");
+  await seen(sets);
+  assert.match(await text(`.state-box:has(${sets})`), /It sets: age of samples 300d\./);
+  assert.deepEqual(set, []);
+  await tab.click(sets);
+  await until("the cap holds", async () => (await count("#cap-rawAgeSeconds")) === 1 && (await text('tr:has(#cap-rawAgeSeconds) td[data-label="Holds"]')) === "300d");
+  await tab.fill("#cap-rawAgeSeconds", "");
+  await tab.keyboard.press("Enter");
+  await seen(sets);
+  assert.match(await text(`.state-box:has(${sets})`), /It sets: age of samples no longer set here\./);
+  await tab.click("[data-focus=take-back]");
+  await gone(sets);
+  tab.off("request", hears);
+});
+
+test("a trial's views are gone to by keys, and the focus stays on them", async () => {
+  await begin(`#/trial/${cluster.trialId}/timings`, "tr.total");
+  for (const view of ["metrics", "heat"]) {
+    await tabTo(`nav.tabs a[href*="/${view}"]`);
+    await tab.keyboard.press("Enter");
+    await seen(`nav.tabs a[aria-current="page"][href*="/${view}"]`);
+    assert.ok(await holdsFocus(`nav.tabs a[href*="/${view}"]`), `on the link to ${view}`);
+  }
+});
+
 test("caps of other places are gone to by keys", async () => {
   await stand.command("caps", "set", "--trial", `id:${cluster.trialId}`, "--samples", "3M");
   await begin("#/admin", 'summary:has-text("Set elsewhere (1)")');

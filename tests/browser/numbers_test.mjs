@@ -110,6 +110,21 @@ test("a picture has the lines that the chart has", async () => {
   assert.ok(counts[0] > width / 2, JSON.stringify({ mark, counts, width }));
 });
 
+test("a picture that the browser cannot make is told, until one is saved", async () => {
+  await show(`#/trial/${ids[1]}/metrics`);
+  await seen('[data-focus="png"]:enabled');
+  await tab.evaluate(() => {
+    window.makesBlob = HTMLCanvasElement.prototype.toBlob;
+    HTMLCanvasElement.prototype.toBlob = (done) => done(null);
+  });
+  for (let time = 0; time < 2; ++time) await tab.click('[data-focus="png"]');
+  await seen('[data-unsaved]:has-text("could not make this picture")');
+  assert.equal(await count("[data-unsaved]"), 1);
+  await tab.evaluate(() => { HTMLCanvasElement.prototype.toBlob = window.makesBlob; });
+  await saved('[data-focus="png"]');
+  assert.equal(await count("[data-unsaved]"), 0);
+});
+
 test("a picture of timings has each layer as large as its share", async () => {
   await show(`#/trial/${ids[0]}/timings`);
   const legend = 'section[aria-label="Timings"] > section.panel:nth-of-type(1) .legend';

@@ -64,6 +64,53 @@ test("a master that is killed is told on each page, over what was there, and so 
   }
 });
 
+const refusal = (status, code) => (route) => route.fulfill({ status, contentType: "application/json", body: JSON.stringify({ code, message: "told by a test" }) });
+
+test("a comparison that fails leaves no chart of the question before it, and has it again when that is asked", async () => {
+  const charts = ".charts canvas:visible";
+  const question = "**/stepwell.v1.QueryService/CompareTrials";
+  await tab.goto(`${stand.url}#/compare?t=${cluster}&t=${other}`);
+  await tab.reload();
+  await seen(charts);
+  await tab.route(question, refusal(503, "unavailable"));
+  await show(`#/compare?t=${cluster}&t=${other}&axis=time&from=0&to=5000000`);
+  await seen('[data-absence="unavailable"]:visible');
+  assert.equal(await count(charts), 0);
+  assert.equal(await count('[data-focus="png"]:enabled, [data-focus="csv"]:enabled'), 0, "nothing is seen that could be saved");
+  // What is of what is asked for stays.
+  await show(`#/compare?t=${cluster}&t=${other}`);
+  await seen('[data-trouble="unavailable"]:visible');
+  await seen(charts);
+  await tab.unroute(question);
+  await show(`#/compare?t=${cluster}&t=${other}&axis=time`);
+  await seen('[data-focus="png"]:enabled');
+  await until("no trouble", async () => (await count("[data-trouble]:visible, [data-absence]:visible")) === 0);
+  assert.ok((await count(charts)) > 0);
+});
+
+test("why no trial is offered to be compared is told, and where those are that are not offered", async () => {
+  const list = "**/stepwell.v1.QueryService/ListTrials";
+  const options = () => tab.locator('select[aria-label="Add a trial"] option').allInnerTexts();
+  await tab.route(list, refusal(403, "permission_denied"));
+  await tab.goto(`${stand.url}#/compare`);
+  await tab.reload();
+  await seen('[data-absence="not permitted"]:has-text("told by a test")');
+  assert.deepEqual(await options(), ["Choose a trial …"]);
+  await tab.unroute(list);
+  await tab.click('button:text-is("Try again")');
+  await seen('[data-absence="empty"]:has-text("Choose two trials or more")');
+  assert.equal(await count('[data-absence="not permitted"]'), 0);
+  assert.ok((await options()).includes("cluster"));
+  assert.ok(!(await options()).some((option) => option.startsWith("older ones")), "all are offered");
+  // As where there are more than are listed: a page of one.
+  await tab.route(list, (route) => route.continue({ postData: Buffer.from([0x20, 1]) }));
+  await tab.reload();
+  await until("one, and where the others are", async () => (await options()).length === 3);
+  assert.equal((await options()).at(-1), "older ones: by their boxes in the list of trials");
+  assert.equal(await tab.locator('select[aria-label="Add a trial"] option').last().isDisabled(), true);
+  await tab.unroute(list);
+});
+
 test("a database that hangs is told on the master's page, and what a trial's pages show stays", async () => {
   const second = await tab.context().newPage();
   await second.goto(`${stand.url}#/admin`);

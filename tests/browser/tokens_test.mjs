@@ -7,7 +7,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { before, test } from "node:test";
 import { join } from "node:path";
 import { duration, RawWriters } from "./raw_writer.mjs";
-import { deadlineMs, Stand } from "./stand.mjs";
+import { deadlineMs, soon, Stand } from "./stand.mjs";
 import { bin, closesAtEnd, count, foreign, gone, loaded, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
 import { composerCycle } from "./viewer.mjs";
 
@@ -82,10 +82,47 @@ test("what may be read and not changed is told where it was tried", async () => 
   assert.equal(await count('tr[data-trace="1"]'), 1);
 });
 
+/** Of a page that was open when its token was revoked: that it is told, and that nothing which was there is left. */
+async function isDenied(of, what) {
+  await of.waitForSelector('main [data-absence="not permitted"]:has-text("may have been revoked")', { timeout: deadlineMs });
+  await soon(async () => {
+    assert.equal(await of.locator("main :is(canvas, tbody tr, dl, .legend, .facts):visible").count(), 0, what);
+    assert.doesNotMatch(await of.locator("main").innerText(), /resnet|alexnet|node-1|vision/, what);
+  });
+}
+
 test("a token that is revoked while the page is open takes away what was shown, and says what to do", async () => {
+  const second = await write("vision", "alexnet");
+  const views = [
+    ["#/trials", "tbody tr"], [`#/trial/${ours}/timings`, "tr.total"], [`#/trial/${ours}/completeness`, '.scroll[aria-label="Writers"]'],
+    [`#/compare?t=${ours}&t=${second}`, ".charts canvas"],
+  ];
+  const tabs = [];
+  for (const [hash, shows] of views) {
+    const opened = await tab.context().newPage();
+    await opened.goto(`${stand.url}${hash}`);
+    await opened.waitForSelector(shows, { timeout: deadlineMs });
+    await opened.waitForSelector('main :text("resnet")', { timeout: deadlineMs });
+    tabs.push([hash, opened]);
+  }
   await show(`#/trial/${ours}/metrics`);
   await seen('[data-metric="training/loss"] canvas');
   await stand.command("token", "revoke", reader.token.token_id);
+  for (const [hash, opened] of tabs) {
+    // It asks every ten seconds, and at once what is new.
+    if (hash.startsWith("#/compare")) await opened.click('button:has-text("By time since start")');
+    await isDenied(opened, hash);
+    if (!hash.startsWith("#/trial/")) continue;
+    // What was kept of it is on none of its views.
+    for (const view of ["Completeness", "Traces", "Timings"]) {
+      await opened.click(`nav.tabs a:text-is("${view}")`);
+      await opened.waitForSelector(`nav.tabs a[aria-current="page"]:text-is("${view}")`);
+      await isDenied(opened, `${hash}, then ${view}`);
+      assert.equal(await opened.locator("main [data-absence]").count(), 1);
+    }
+    assert.equal(await opened.title(), `Trial ${ours} · Stepwell`);
+  }
+  for (const [, opened] of tabs) await opened.close();
   await seen('main [data-absence="not permitted"]:has-text("may have been revoked")');
   await gone("main canvas");
   assert.match(await text('main [data-absence="not permitted"]'), /Reload the page/);
@@ -96,6 +133,21 @@ test("a token that is revoked while the page is open takes away what was shown, 
     await loaded(hash);
     assert.equal(await count("main canvas:visible, tbody tr:visible"), 0, hash);
   }
+});
+
+test("who saw the master's agents and caps sees neither when the token is revoked", async () => {
+  const watcher = JSON.parse(await stand.command("token", "create", "watcher", "--grant", "read:*", "--json"));
+  raw.connect({ trial: "resnet", agent: "node-1", version: "stepwell-agent/1" });
+  const context = await tab.context().browser().newContext({ ignoreHTTPSErrors: true, httpCredentials: { username: "any", password: watcher.text } });
+  const opened = await context.newPage();
+  await opened.goto(`${stand.url}#/admin`);
+  await opened.waitForSelector('section[aria-label="Agents"] tr:has-text("node-1")', { timeout: deadlineMs });
+  await opened.waitForSelector("#cap-rawAgeSeconds", { timeout: deadlineMs });
+  await stand.command("token", "revoke", watcher.token.token_id);
+  await isDenied(opened, "the master's page");
+  assert.equal(await opened.locator('section[aria-label="Agents"]:visible').count(), 0);
+  assert.equal(await opened.locator('section[aria-label="Caps"] [data-absence="not permitted"]').count(), 1);
+  await context.close();
 });
 
 test("nothing went wrong in the page, and nothing was asked of others", () => {

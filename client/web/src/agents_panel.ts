@@ -31,6 +31,12 @@ export class AgentsPanel {
     ]);
   }
 
+  /** Nothing of them is known any more. */
+  clear(): void {
+    this.element.hidden = true;
+    refill(this.element, "", () => []);
+  }
+
   private row(agent: ConnectedAgent, ago: string, now: number): HTMLElement {
     const cell = (label: string, kind: string, ...parts: Part[]): HTMLElement => h("td", { "data-label": label, class: kind }, h("span", {}, ...parts));
     const isSilent = agent.writersOpen > 0 && now - Number(agent.seenTimeUs) > silentUs;

@@ -38,6 +38,26 @@ const caps: readonly CapWords[] = [
 /** Of a trial as a whole, not of its groups. */
 const ofTrial: ReadonlySet<CapField> = new Set(["profilingWindowSeconds", "traceBytes", "trialTraceBytes", "traceAgeSeconds"]);
 
+type CapValues = Partial<Record<CapField, bigint>>;
+
+/** What a person wants of a place: what to set, and which (by their wire names) are not to be set there any more. */
+interface Wanted {
+  readonly caps: CapValues;
+  readonly clear: readonly string[];
+}
+
+/** "age of samples 30d", one of each that has a value. */
+function setWords(values: Partial<Pick<Caps, CapField>> | undefined): string[] {
+  return caps.flatMap((cap) => {
+    const value = values?.[cap.field];
+    return value === undefined ? [] : [`${cap.name.toLowerCase()} ${capText(cap.kind, Number(value))}`];
+  });
+}
+
+function wantedWords(wanted: Wanted): string {
+  return [...setWords(wanted.caps), ...caps.filter((cap) => wanted.clear.includes(cap.wire)).map((cap) => `${cap.name.toLowerCase()} no longer set here`)].join(", ");
+}
+
 const ownerNames: Readonly<Record<Owner, string>> = { all: "all trials", project: "the project", trial: "the trial (number or name)" };
 
 export class CapsPanel {
@@ -68,6 +88,26 @@ export class CapsPanel {
     this.ofPlace = new AbortController();
   }
 
+  /** What was previewed is not what is wanted any more: none of it can be set, nor comes late. */
+  private dropPreview(): void {
+    this.begin();
+    fill(this.preview);
+  }
+
+  /** While caps are being set nothing else can be typed: it would be lost when the answer is there. */
+  private lock(locked: boolean): void {
+    for (const input of this.fields.values()) input.readOnly = locked;
+  }
+
+  private get isLocked(): boolean {
+    return [...this.fields.values()].some((input) => input.readOnly);
+  }
+
+  /** The master takes this browser's token no more, as another question was told. */
+  deny(failure: Failure): void {
+    this.showCapsFailure(failure);
+  }
+
   /** As the address has it: what is typed into the form of a place stays, as long as that is the place. */
   show(place: Place): void {
     if (!isSamePlace(place, this.place)) this.turn(place);
@@ -79,11 +119,10 @@ export class CapsPanel {
   }
 
   private turn(place: Place): void {
-    this.begin();
     this.place = place;
     this.keepFocus(() => {
       this.showPick();
-      fill(this.preview);
+      this.dropPreview();
       fill(this.capsPlace, loadingBox("the caps"));
     });
     this.loop.now();
@@ -128,7 +167,11 @@ export class CapsPanel {
   }
 
   private showCapsFailure(failure: Failure): Outcome {
-    this.keepFocus(() => fill(this.capsPlace, failureBox(failure, () => this.loop.now())));
+    this.keepFocus(() => {
+      this.dropPreview();
+      this.fields.clear();
+      fill(this.capsPlace, failureBox(failure, () => this.loop.now()));
+    });
     return failure.passing ? "failed" : "stop";
   }
 
@@ -142,17 +185,14 @@ export class CapsPanel {
     const others = answer.places.map((one) => ({ ...one, at: placeAt(one.place) })).filter((one) => placeText(one.at) !== here);
     fill(this.capsPlace,
       h("p", { class: "muted" }, "The narrowest place that sets a cap decides it: all trials, a project, a trial, a metric group. An empty field is not set here. What a cap removes is told as a gap."),
-      h("form", { onsubmit: (event: SubmitEvent) => { event.preventDefault(); void this.askPreview(); } },
+      h("form", { oninput: () => this.dropPreview(), onsubmit: (event: SubmitEvent) => { event.preventDefault(); void this.askPreview(); } },
         scroller("Caps", h("table", { class: "cards" },
           h("thead", {}, h("tr", {}, ["Cap", "Holds", "Decided by", "Set here"].map((head) => h("th", { scope: "col" }, head)))),
           h("tbody", {}, rows))),
         h("div", { class: "tools" }, h("button", { type: "submit", class: "primary", "data-focus": "preview" }, "Show what it would remove"),
-          h("button", { type: "button", "data-focus": "take-back", onclick: () => (this.begin(), this.loop.now()) }, "Take back"))),
+          h("button", { type: "button", "data-focus": "take-back", onclick: () => (this.dropPreview(), this.loop.now()) }, "Take back"))),
       others.length > 0 && h("details", {}, h("summary", {}, `Set elsewhere (${others.length})`),
-        h("ul", { class: "places" }, others.map((one) => h("li", {}, h("button", { type: "button", onclick: () => this.goTo(one.at) }, bdi(placeText(one.at))), ": ", caps.flatMap((cap) => {
-          const value = one.caps?.[cap.field];
-          return value === undefined ? [] : [`${cap.name.toLowerCase()} ${capText(cap.kind, Number(value))}`];
-        }).join(", "))))));
+        h("ul", { class: "places" }, others.map((one) => h("li", {}, h("button", { type: "button", onclick: () => this.goTo(one.at) }, bdi(placeText(one.at))), ": ", setWords(one.caps).join(", "))))));
     fill(this.preview);
   }
 
@@ -169,8 +209,8 @@ export class CapsPanel {
   }
 
   /** What the form says; null where a field cannot be read (it is marked). */
-  private wanted(): { caps: Partial<Record<CapField, bigint>>; clear: string[] } | null {
-    const wanted: Partial<Record<CapField, bigint>> = {};
+  private wanted(): Wanted | null {
+    const wanted: CapValues = {};
     const clear: string[] = [];
     let bad: HTMLInputElement | null = null;
     for (const cap of caps) {
@@ -191,6 +231,7 @@ export class CapsPanel {
   }
 
   private async askPreview(): Promise<void> {
+    if (this.isLocked) return;
     const wanted = this.wanted();
     if (!wanted) return;
     if (Object.keys(wanted.caps).length === 0 && wanted.clear.length === 0) {
@@ -200,7 +241,7 @@ export class CapsPanel {
     fill(this.preview, loadingBox("what it would remove"));
     this.begin();
     const { place, ofPlace } = this;
-    const answer = await ask((options) => admin.previewCaps({ place: placeOf(place), caps: wanted.caps, clear: wanted.clear, forMergedRows: true }, options), ofPlace.signal);
+    const answer = await ask((options) => admin.previewCaps({ place: placeOf(place), caps: wanted.caps, clear: [...wanted.clear], forMergedRows: true }, options), ofPlace.signal);
     if (!answer || ofPlace.signal.aborted) return;
     if (!answer.ok) {
       fill(this.preview, failureBox(answer.failure));
@@ -208,25 +249,28 @@ export class CapsPanel {
     }
     // Once they are set, who set them by keys is back in the first field that they changed.
     const changed = caps.find((cap) => wanted.caps[cap.field] !== undefined || wanted.clear.includes(cap.wire));
-    this.showPreview(answer.value, `cap-${changed?.field ?? ""}`, () => void this.setCaps(place, wanted));
+    this.showPreview(answer.value, wanted, `cap-${changed?.field ?? ""}`, () => void this.setCaps(place, wanted));
   }
 
-  private showPreview(answer: PreviewCapsResponse, focus: string, set: () => void): void {
+  private showPreview(answer: PreviewCapsResponse, wanted: Wanted, focus: string, set: () => void): void {
     const traces = answer.removals.reduce((sum, one) => sum + one.traceCount, 0n);
     const goes = `${plural(answer.sampleCount, "sample")} (${valueText(Number(answer.rawBytes), "bytes")}) and ${valueText(Number(answer.rollupBytes), "bytes")} of rollups`
       + (traces > 0n ? ` and ${answer.truncated ? "at least " : ""}${plural(traces, "trace")}` : "");
     fill(this.preview, stateBox("not enabled", answer.removals.length > 0 ? `It would remove ${goes}` : "It would remove nothing that is stored now",
-      "Ages count for what is merged from then on; this shows what they would remove had they held before. The master sweeps once a minute; what is removed cannot be had back.",
+      `It sets: ${wantedWords(wanted)}. Ages count for what is merged from then on; this shows what they would remove had they held before. The master sweeps once a minute; what is removed cannot be had back.`,
       h("button", { type: "button", class: "primary", "data-focus": focus, onclick: set }, "Set these caps")),
     answer.removals.length > 0 && h("ul", {}, answer.removals.slice(0, 50).map((one) =>
       h("li", {}, `trial ${one.trialId}, ${one.field.replace(/_/g, " ")}: ${one.traceCount > 0n
         ? `${plural(one.traceCount, "trace")} (${valueText(Number(one.traceBytes), "bytes")})` : plural(one.sampleCount, "sample")}, ${timeText(Number(one.firstTimeUs))} to ${timeText(Number(one.lastTimeUs))}`))));
   }
 
-  private async setCaps(place: Place, wanted: { caps: Partial<Record<CapField, bigint>>; clear: string[] }): Promise<void> {
-    const answer = await ask((options) => admin.setCaps({ place: placeOf(place), caps: wanted.caps, clear: wanted.clear }, options), this.ofPlace.signal);
+  private async setCaps(place: Place, wanted: Wanted): Promise<void> {
+    if (this.isLocked) return;
+    this.lock(true); // Until the form is made anew.
+    const answer = await ask((options) => admin.setCaps({ place: placeOf(place), caps: wanted.caps, clear: [...wanted.clear] }, options), this.ofPlace.signal);
     if (!answer) return;
     if (!answer.ok) {
+      this.lock(false);
       this.keepFocus(() => fill(this.preview, failureBox(answer.failure)));
       return;
     }

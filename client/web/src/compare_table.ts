@@ -50,6 +50,16 @@ export class CompareTable {
     this.filter.stop();
   }
 
+  /** Nothing is known to compare any more. */
+  clear(): void {
+    this.answer = null;
+    this.headed = "";
+    this.lines.clear();
+    fill(this.heads);
+    fill(this.body);
+    this.heading.textContent = "";
+  }
+
   /** As the address has them. */
   arrange(filter: string, order: string): void {
     const ordered = compareOrders.find((one) => one === order) ?? "";

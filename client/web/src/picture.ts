@@ -102,6 +102,13 @@ export function picture(head: string, charts: readonly Drawn[]): HTMLCanvasEleme
   return canvas;
 }
 
+/** A browser that cannot make a picture of that size gives none, and no reason: said beside the button that wanted it. */
+function tellUnsaved(): void {
+  document.querySelector('main button[data-focus="png"]')?.parentElement?.after(
+    h("p", { class: "note", role: "alert", "data-unsaved": "" }, "The browser could not make this picture: it may be too large, or memory short. Show fewer charts, or a smaller window, and save again."));
+}
+
 export function savePng(name: string, head: string, charts: readonly (Drawn | null)[]): void {
-  picture(head, charts.filter((chart) => chart !== null)).toBlob((blob) => blob && downloadBlob(name, blob), "image/png");
+  document.querySelector("[data-unsaved]")?.remove(); // Of the time before.
+  picture(head, charts.filter((chart) => chart !== null)).toBlob((blob) => (blob ? downloadBlob(name, blob) : tellUnsaved()), "image/png");
 }

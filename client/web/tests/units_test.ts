@@ -64,6 +64,10 @@ test("times are UTC, as fine as their span needs", () => {
   assert.equal(clockText(at, 3e9), "20:46:55");
   assert.equal(clockText(at, 9e10), "11-20 20:46:55");
   assert.equal(parseTime(isoText(at)), at);
+  // A place on a chart is no whole microsecond: within half of one of the next second it is that second's.
+  assert.equal(isoText(1_763_671_615_999_999.5), "2025-11-20T20:46:56.000000Z");
+  assert.equal(clockText(1_763_671_615_999_999.5, 5e6), "20:46:56.000");
+  assert.equal(isoText(1_763_671_615_999_999.25), "2025-11-20T20:46:55.999999Z");
   assert.equal(parseTime("tomorrow"), null);
   assert.equal(isoText(9e18), "an absurd time");
   assert.equal(agoText(0, 150e6), "2 min ago");

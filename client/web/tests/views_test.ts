@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changeOf, largestChange } from "../src/core/compared";
+import { changeOf, largestChange, offeredTrials } from "../src/core/compared";
 import { looksMax } from "../src/core/palette";
 import { formatNumbers, parseNumbers } from "../src/core/number_ranges";
 import { chosenCharts, foldsTogether, labelValues, lineNames, linesOfChart, metricCharts, wanted, type KnownSeries } from "../src/core/series_choice";
@@ -118,4 +118,10 @@ test("a change says how much, and which way only where it is known", () => {
   assert.deepEqual(changeOf(first, { count: 5, mean: 6, ratio: 3 }, false), { text: "3.0×", tone: 0 });
   assert.deepEqual(changeOf(first, { count: 0, mean: 0, ratio: 0 }, true), { text: "", tone: 0 });
   assert.equal(largestChange(first, [first, { count: 1, mean: 5, ratio: 2.5 }]), 3);
+});
+
+test("what may be added to a comparison is what is not in it, and where more of it is", () => {
+  const listed = [{ id: "3", name: "c" }, { id: "2", name: "b" }, { id: "1", name: "a" }];
+  assert.deepEqual(offeredTrials(listed, [], false), [["", "Choose a trial …"], ["3", "c"], ["2", "b"], ["1", "a"]]);
+  assert.deepEqual(offeredTrials(listed, ["2"], true), [["", "Add a trial …"], ["3", "c"], ["1", "a"], [null, "older ones: by their boxes in the list of trials"]]);
 });

@@ -16,6 +16,16 @@ export interface Change {
   readonly tone: -1 | 0 | 1;
 }
 
+/** What a list of trials to add offers, `[value, text]` each: of those that are `listed` what is not `chosen` yet. It says where those are
+ *  that it does not have (`isCut`), which have no value. */
+export function offeredTrials(listed: readonly { readonly id: string; readonly name: string }[], chosen: readonly string[], isCut: boolean): [value: string | null, text: string][] {
+  return [
+    ["", chosen.length === 0 ? "Choose a trial …" : "Add a trial …"],
+    ...listed.filter(({ id }) => !chosen.includes(id)).map(({ id, name }): [string, string] => [id, name]),
+    ...(isCut ? [[null, "older ones: by their boxes in the list of trials"] as [null, string]] : []),
+  ];
+}
+
 /** Less than this says nothing. */
 const noticeable = 0.02;
 

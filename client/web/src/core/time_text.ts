@@ -20,10 +20,12 @@ export function clockText(timeUs: number, spanUs: number): string {
 
 /** "2026-11-20T20:46:55.123456Z". */
 export function isoText(timeUs: number): string {
-  const seconds = Math.floor(timeUs / 1e6);
+  // First to a whole microsecond: what is rounded up within the last one is of the next second.
+  const wholeUs = Math.round(timeUs);
+  const seconds = Math.floor(wholeUs / 1e6);
   const date = new Date(seconds * 1000);
   if (Number.isNaN(date.getTime())) return "an absurd time";
-  return `${date.toISOString().slice(0, 19)}.${padded(Math.round(timeUs - seconds * 1e6), 6)}Z`;
+  return `${date.toISOString().slice(0, 19)}.${padded(wholeUs - seconds * 1e6, 6)}Z`;
 }
 
 /** What a person wrote into a field, or null. A time without a zone is UTC. */

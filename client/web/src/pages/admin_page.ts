@@ -62,7 +62,13 @@ export class AdminPage implements Page {
     // What passes takes nothing away that is there.
     const stays = failure.passing && this.before !== null;
     fill(this.trouble, stays && asOfBefore(failure));
-    if (!stays) fill(this.status, failureBox(failure, () => this.loop.now()));
+    if (!stays) {
+      this.before = null;
+      fill(this.status, failureBox(failure, () => this.loop.now()));
+      this.agents.clear();
+    }
+    // Who may not see the state may see caps; whose token counts no more sees neither.
+    if (failure.kind === "signedOut") this.caps.deny(failure);
     return failure.passing ? "failed" : "stop";
   }
 

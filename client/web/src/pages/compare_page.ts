@@ -3,6 +3,7 @@
 import type { CompareTrialsResponse, CompareTrialsResponse_ComparedSeries as Compared } from "#gen/compare_pb";
 import { CompareAxis } from "#gen/compare_pb";
 import { TrialState, type Trial } from "#gen/model_pb";
+import type { ListTrialsResponse } from "#gen/query_pb";
 import { ask, query } from "../api";
 import { completenessBadge, stateBadge } from "../badges";
 import { holes } from "../buckets";
@@ -12,7 +13,7 @@ import { compareCsvHead, compareCsvRows } from "../compare_rows";
 import { CompareTable } from "../compare_table";
 import { aligned } from "../core/align";
 import { clockOf } from "../core/clocks";
-import { comparedId, comparedSelector, keptLabels, openedCharts, withChart } from "../core/compared";
+import { comparedId, comparedSelector, keptLabels, offeredTrials, openedCharts, withChart } from "../core/compared";
 import { csvText } from "../core/csv";
 import { drawInSlices } from "../core/drawing";
 import { sideBands, type GapBand } from "../core/gap_bands";
@@ -21,8 +22,8 @@ import { printable, shortened } from "../core/printable";
 import { fit, panned, zoomed, type Range } from "../core/range";
 import { countText, secondsText } from "../core/units";
 import { formatView, trialView, type CompareView, type View } from "../core/view_state";
-import { bdi, download, fill, h } from "../dom";
-import type { Failure } from "../failure";
+import { bdi, download, fill, h, keepFocus } from "../dom";
+import type { Failure, Result } from "../failure";
 import { gapNote } from "../gap_note";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
@@ -60,7 +61,8 @@ export class ComparePage implements Page {
   private readonly list = h("ol", { class: "compared" });
   private readonly add = h("select", { "aria-label": "Add a trial", onchange: () => this.added() });
   private readonly tools = h("div", { class: "through" });
-  private readonly few = h("div", {}, stateBox("empty", "Choose two trials or more", "Here, or by their boxes in the list of trials. The first is what the others are compared with."));
+  /** Where there are not two yet. */
+  private readonly few = h("div", {});
   private readonly charts = h("div", { class: "charts" });
   private readonly note = h("div", {}, loadingBox("the comparison"));
   private readonly table = new CompareTable(
@@ -70,7 +72,14 @@ export class ComparePage implements Page {
   private readonly loop: Loop;
   private readonly unTheme = onTheme(() => this.cards.forEach((card) => card.chart.redraw()));
   private answered: Answered | null = null;
+  /** The newest that may be added. */
   private found: readonly Trial[] = [];
+  /** Whether there are older ones than those. */
+  private foundIsCut = false;
+  /** Why the newest list of them did not come. */
+  private unlisted: Failure | null = null;
+  /** Whether what is drawn and listed is of another question, which failed: it is not seen. */
+  private hides = false;
   private shown: Range | null = null;
   private whole: Range | null = null;
   private offered = "";
@@ -139,7 +148,9 @@ export class ComparePage implements Page {
   private showHead(): void {
     const { trials, axis } = this.view;
     this.few.hidden = trials.length >= 2;
-    this.panel.hidden = this.charts.hidden = trials.length < 2;
+    this.panel.hidden = trials.length < 2;
+    this.charts.hidden = trials.length < 2 || this.hides;
+    this.showFew();
     const facts = trials.map((id) => {
       const answered = this.answeredTrial(id);
       return [id, this.name(id), answered?.trial?.state, JSON.stringify(answered?.completeness?.contiguous)];
@@ -149,7 +160,7 @@ export class ComparePage implements Page {
     const axisButton = (one: CompareView["axis"], text: string): HTMLElement =>
       h("button", { type: "button", "data-focus": `axis-${one}`, "aria-pressed": String(axis === one), onclick: () => this.change({ axis: one, start: null, end: null }, "push") }, text);
     const range = this.range();
-    const disabled = !this.answered || trials.length < 2;
+    const disabled = !this.answered || this.hides || trials.length < 2;
     refill(this.tools, JSON.stringify([axis, range, disabled]), () => [
       h("span", { class: "group", role: "group", "aria-label": "Axis" }, axisButton("batch", "By batch"), axisButton("time", "By time since start")),
       range && h("span", { class: "muted", "data-range": "" }, this.rangeWords(range)),
@@ -172,13 +183,22 @@ export class ComparePage implements Page {
   /** What can be added; a list that is open stays as it is. */
   private showOffered(): void {
     const { trials } = this.view;
-    const open = this.found.filter((trial) => !trials.includes(String(trial.trialId)));
-    const options = [["", trials.length === 0 ? "Choose a trial …" : "Add a trial …"], ...open.map((trial) => [String(trial.trialId), trialName(trial)])];
+    const options = offeredTrials(this.found.map((trial) => ({ id: String(trial.trialId), name: trialName(trial) })), trials, this.foundIsCut);
     this.add.disabled = trials.length >= trialsMax;
     const offered = JSON.stringify(options);
     if (offered === this.offered) return;
     this.offered = offered;
-    fill(this.add, options.map(([value, text]) => h("option", { value }, text)));
+    fill(this.add, options.map(([value, text]) => h("option", { value: value ?? "", disabled: value === null }, text)));
+  }
+
+  /** What to do where there are too few to compare, and why nothing is offered for it. */
+  private showFew(): void {
+    const { unlisted } = this;
+    const offers = !unlisted || this.found.length > 0;
+    keepFocus(this.few, () => refill(this.few, JSON.stringify([offers, unlisted?.kind, unlisted?.detail]), () => [
+      unlisted && (offers ? asOfBefore(unlisted) : failureBox(unlisted, () => this.loop.now())),
+      offers && stateBox("empty", "Choose two trials or more", "Here, or by their boxes in the list of trials. The first is what the others are compared with."),
+    ]), () => this.add);
   }
 
   private bounds(): Range {
@@ -202,12 +222,9 @@ export class ComparePage implements Page {
   private async look(signal: AbortSignal): Promise<Outcome> {
     const listed = await ask((options) => query.listTrials({ pageSize: 200 }, options), signal);
     if (!listed) return "fine";
-    if (listed.ok) {
-      this.found = listed.value.trials;
-      this.showHead();
-    }
+    this.take(listed);
     const { view } = this;
-    if (view.trials.length < 2) return "fine";
+    if (view.trials.length < 2) return listed.ok ? "fine" : listed.failure.passing ? "failed" : "stop";
     const answers = await Promise.all([this.askMeans(view, signal), this.askBuckets(view, signal)]);
     const [means, buckets] = answers;
     if (!means || signal.aborted) return "fine";
@@ -218,6 +235,16 @@ export class ComparePage implements Page {
     await this.showCharts(this.answered, signal);
     // What has ended is asked for once.
     return means.value.trials.some((one) => one.trial?.state === TrialState.RUNNING) ? "fine" : "stop";
+  }
+
+  private take(listed: Result<ListTrialsResponse>): void {
+    this.unlisted = listed.ok ? null : listed.failure;
+    // What passes takes nothing away; what is denied is not offered any more.
+    if (listed.ok || !listed.failure.passing) {
+      this.found = listed.ok ? listed.value.trials : [];
+      this.foundIsCut = listed.ok && listed.value.nextPageToken !== "";
+    }
+    this.showHead();
   }
 
   private question(view: CompareView) {
@@ -245,7 +272,14 @@ export class ComparePage implements Page {
     // What passes takes nothing away that is of what is asked for.
     const stays = failure.passing && this.answered !== null && sameQuestion(this.answered.view, this.view);
     fill(this.note, stays ? asOfBefore(failure) : failureBox(failure, () => this.loop.now()));
-    this.table.element.hidden = !stays;
+    this.table.element.hidden = this.hides = !stays;
+    if (!failure.passing) {
+      // Not to be seen, nor to be named or saved any more.
+      this.answered = null;
+      this.table.clear();
+      this.placeCards([]);
+    }
+    this.showHead();
     return failure.passing ? "failed" : "stop";
   }
 
@@ -254,9 +288,9 @@ export class ComparePage implements Page {
   }
 
   private showAnswer({ view, means }: Answered): void {
+    this.table.element.hidden = this.hides = false;
     this.showHead();
     fill(this.note);
-    this.table.element.hidden = false;
     this.table.show(means, this.names(view), openedCharts(view.metrics), this.rangeWords(this.range()));
   }
 

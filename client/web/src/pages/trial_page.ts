@@ -8,6 +8,7 @@ import { formatView, tabs, type Tab, type TrialView, type View } from "../core/v
 import { bdi, fill, h } from "../dom";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
+import { patch } from "../patch";
 import { asOfBefore, failureBox, loadingBox } from "../state_box";
 import { isRunning, readSeries, type TrialInfo, type TrialTab } from "../trial_info";
 import { completenessWords, trialName } from "../words";
@@ -40,7 +41,7 @@ export class TrialPage implements Page {
     this.title = `Trial ${view.trial}`;
     fill(this.element, this.head, this.tabBar, this.place);
     fill(this.head, this.line, this.facts, this.notes, this.trouble);
-    fill(this.line, h("h1", {}, this.title));
+    this.clearHead();
     fill(this.place, loadingBox("the trial"));
     this.showTabs();
     this.loop = loop(() => (this.info && !isRunning(this.info) ? endedMs : runningMs), (signal) => this.look(signal), (failure) => this.failed(failure));
@@ -93,10 +94,21 @@ export class TrialPage implements Page {
     } else {
       this.tab?.page.destroy();
       this.tab = null;
-      fill(this.trouble);
+      // With what was known of the trial goes what each tab would show of it, until it is asked for again.
+      this.info = null;
+      this.clearHead();
       fill(this.place, failureBox(failure, () => this.loop.now()));
     }
     return failure.passing ? "failed" : "stop";
+  }
+
+  /** As it is before anything is known: what may not be seen any more is not told there either. */
+  private clearHead(): void {
+    document.title = `${this.title} · Stepwell`;
+    refill(this.line, "", () => [h("h1", {}, this.title)]);
+    fill(this.facts);
+    fill(this.notes);
+    fill(this.trouble);
   }
 
   private showHead(trial: Trial, held: Completeness | undefined): void {
@@ -119,7 +131,8 @@ export class TrialPage implements Page {
   }
 
   private showTabs(): void {
-    fill(this.tabBar, tabs.map((tab) => {
+    // The links stay and change where they lead: who has chosen one by keys is still on it.
+    patch(this.tabBar, tabs.map((tab) => {
       // Axis and range go along: what did the machine do in these batches? What is drawn does not.
       const view: TrialView = { ...this.view, tab, metrics: tab === this.view.tab ? this.view.metrics : [] };
       return h("a", { href: formatView(view), "aria-current": tab === this.view.tab ? "page" : null }, tabNames[tab]);
