@@ -194,7 +194,10 @@ export class Chart {
     const names = data.names.length < 2 ? [] : told.slice(0, oddNamesMax).map(({ name }) => name);
     const more = told.length > names.length && names.length > 0 ? ` and ${told.length - names.length} more` : "";
     this.odd.hidden = false;
-    patch(this.odd, totalWords(summed(told.map(({ total }) => total))), names.map((name, at) => [at === 0 ? ": " : ", ", bdi(name)]), more);
+    // Where nobody knows the places there is nothing that looks like this.
+    this.odd.classList.toggle("bare", this.oddBands.length === 0);
+    const words = totalWords(summed(told.map(({ total }) => total)));
+    patch(this.odd, `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`, names.map((name, at) => [at === 0 ? ": " : ", ", bdi(name)]), more);
   }
 
   private summary(data: ChartData): string {

@@ -14,7 +14,14 @@ export interface CompareRow {
   /** Its group, and its clock where that is not the host's. */
   readonly of: string;
   /** One for each trial. "" = none. */
-  readonly sides: readonly { readonly text: string; readonly change: Change; /** "60 of 120 are NaN"; "" = none is. */ readonly nans: string }[];
+  readonly sides: readonly {
+    readonly text: string;
+    readonly change: Change;
+    /** "60 of 120 are NaN"; "" = none is. */
+    readonly nans: string;
+    /** What `text` says is no finite number. */
+    readonly isOdd: boolean;
+  }[];
 }
 
 const nothing: Change = { text: "", tone: 0 };
@@ -65,6 +72,7 @@ export function compareRow(series: Compared): CompareRow {
     sides: series.sides.map((one, at) => ({
       text: one.count > 0n ? meanText(one.mean, series.unit) : one.nanCount > 0n ? "NaN" : "",
       nans: nanPart(Number(one.nanCount), Number(one.count + one.nanCount)),
+      isOdd: one.count > 0n ? !Number.isFinite(one.mean) : one.nanCount > 0n,
       change: at === 0 ? nothing : changeOf(first, side(one), isTiming(series)),
     })),
   };

@@ -150,7 +150,7 @@ export class HeatMap {
     fill(this.axis, [0, Math.round(last / 2), last].map((column) => h("span", {}, this.where(column))));
     const odd = this.stripedWords();
     this.odd.hidden = odd === "";
-    this.odd.textContent = odd === "" ? "" : `Striped cells: ${odd[0]?.toLowerCase()}${odd.slice(1)}`;
+    this.odd.textContent = odd === "" ? "" : `Striped cells: ${odd}`;
     this.drawGaps();
     this.tell();
   }
@@ -315,8 +315,8 @@ function cellWords(grid: HeatGrid, row: number, column: number, unit: string): s
   const value = cellAt(grid, row, column);
   const odd = oddAt(grid, row, column);
   if (!odd) return Number.isNaN(value) ? "no samples" : valueText(value, unit);
-  const nans = odd.counted === 0 ? "" : nanPart(odd.nans, odd.nans + odd.counted);
-  return `${meanText(value, unit)}${nans === "" ? "" : `, of its samples ${nans}`}`;
+  const isPart = odd.nans > 0 && odd.counted > 0;
+  return `${meanText(value, unit)}${isPart ? `, ${nanPart(odd.nans, odd.nans + odd.counted, " samples")}` : ""}`;
 }
 
 /** Beside each other, for no colour of the scale is either; the other way than gaps. Alike in both themes, as the scale is. */

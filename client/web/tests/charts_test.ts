@@ -194,16 +194,16 @@ test("a line whose newest samples are NaN or infinite has these as its newest, n
   assert.deepEqual(newest([0.5, 0.41]), [1, 0.41, ""]);
   assert.deepEqual(newest([0.5, 0.41, NaN, NaN]), [3, { value: "NaN", range: "" }, "2 of 4 samples are NaN"]);
   assert.deepEqual(newest([NaN, 7]), [1, 7, "1 of 2 samples is NaN"]);
-  assert.deepEqual(newest([58, 59, Infinity]), [2, { value: "+infinity", range: "" }, "Some samples are +infinity"]);
+  assert.deepEqual(newest([58, 59, Infinity]), [2, { value: "+infinity", range: "" }, "some samples are +infinity"]);
   assert.deepEqual(newest([58, -Infinity, NaN]), [2, { value: "NaN", range: "" }, "1 of 3 samples is NaN; some are −infinity"]);
   assert.deepEqual(newest([4, 5], [2n, 1n], [0n, 1n]), [1, { value: "5", range: "1 of 2 is NaN" }, "1 of 4 samples is NaN"]);
-  assert.deepEqual(newest([NaN, NaN]), [1, { value: "NaN", range: "" }, "All 2 samples are NaN"]);
-  assert.deepEqual(newest([NaN]), [0, { value: "NaN", range: "" }, "The only sample is NaN"]);
+  assert.deepEqual(newest([NaN, NaN]), [1, { value: "NaN", range: "" }, "all 2 samples are NaN"]);
+  assert.deepEqual(newest([NaN]), [0, { value: "NaN", range: "" }, "the only sample is NaN"]);
   assert.deepEqual(newest([]), [-1, undefined, ""]);
   // Infinities of both signs in one bucket have no mean.
   const [both] = aligned([{ indexes: [0], means: [NaN], mins: [-Infinity], maxs: [Infinity], counts: [2n], nanCounts: [] }], 0, 1).lines;
   assert.deepEqual(both && bucketWords(both.odd.get(0)!, ""), { value: "NaN", range: "−infinity … +infinity" });
-  assert.deepEqual(both?.total && totalWords(both.total), "Some samples are +infinity and −infinity");
+  assert.deepEqual(both?.total && totalWords(both.total), "some samples are +infinity and −infinity");
 });
 
 test("a side of a comparison tells how many are NaN, though not where; values of our own are none of this", () => {
@@ -212,7 +212,7 @@ test("a side of a comparison tells how many are NaN, though not where; values of
     { indexes: [0, 1, 2], means: [1, 2, NaN], mins: [1, 2, NaN], maxs: [1, 2, NaN] },
   ], 0, 1).lines;
   assert.deepEqual(side?.total, { nans: 3, samples: 5, hasPlus: false, hasMinus: false, isPlaced: false });
-  assert.deepEqual([none?.last, none?.total && totalWords(none.total)], [-1, "All 5 samples are NaN"]);
+  assert.deepEqual([none?.last, none?.total && totalWords(none.total)], [-1, "all 5 samples are NaN"]);
   assert.deepEqual([own?.last, own?.odd.size, own?.total], [1, 0, null]);
 });
 

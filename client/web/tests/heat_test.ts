@@ -98,7 +98,7 @@ test("NaN and infinities are cells of their own, and no place without samples", 
 
 test("where all is NaN there is a map of it, which says so", () => {
   const grid = made(heatGrid([withNans("rank 0", [NaN, NaN], [2, 2])], 0, 1));
-  assert.equal(grid.odd && totalWords(grid.odd.total), "All 4 samples are NaN");
+  assert.equal(grid.odd && totalWords(grid.odd.total), "all 4 samples are NaN");
   assert.deepEqual(heatScale(grid, "seconds"), { low: "", high: "no finite values", beyond: "" });
   assert.deepEqual(oddRuns(grid, heatPicture(grid, 1, 9, "farthest")), [{ line: 0, from: 0, to: 2 }]);
 });

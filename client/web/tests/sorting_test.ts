@@ -68,8 +68,8 @@ test("a comparison says what is NaN, in its table and its CSV", () => {
   }] });
   const [series] = answer.series;
   assert.ok(series);
-  assert.deepEqual(compareRow(series).sides.map(({ text, change, nans }) => [text, change.text, nans]), [
-    ["0.7", "", ""], ["0.77", "+10 %", "60 of 120 are NaN"], ["NaN", "", "120 of 120 are NaN"], ["", "", ""], ["+infinity", "", ""],
+  assert.deepEqual(compareRow(series).sides.map(({ text, change, nans, isOdd }) => [text, change.text, nans, isOdd]), [
+    ["0.7", "", "", false], ["0.77", "+10 %", "60 of 120 are NaN", false], ["NaN", "", "120 of 120 are NaN", true], ["", "", "", false], ["+infinity", "", "", true],
   ]);
   const rows = compareCsvRows(answer, ["a", "b", "c", "d", "e"]);
   const of = (row: readonly unknown[], name: string) => row[compareCsvHead.indexOf(name)];

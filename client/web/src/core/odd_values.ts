@@ -34,9 +34,9 @@ export function meanText(mean: number, unit: string): string {
   return Number.isNaN(mean) ? "NaN" : valueText(mean, unit);
 }
 
-/** "60 of 120 are NaN"; "" = none is. */
-export function nanPart(nans: number, samples: number): string {
-  return nans === 0 ? "" : `${countText(nans)} of ${countText(samples)} ${nans === 1 ? "is" : "are"} NaN`;
+/** "60 of 120 are NaN", with " samples" "60 of 120 samples are NaN"; "" = none is. */
+export function nanPart(nans: number, samples: number, what = ""): string {
+  return nans === 0 ? "" : `${countText(nans)} of ${countText(samples)}${what} ${nans === 1 ? "is" : "are"} NaN`;
 }
 
 export function bucketWords({ mean, min, max, nans, counted }: OddBucket, unit: string): OddWords {
@@ -47,9 +47,9 @@ export function bucketWords({ mean, min, max, nans, counted }: OddBucket, unit: 
 /** "60 of 120 samples are NaN; some are +infinity". */
 export function totalWords({ nans, samples, hasPlus, hasMinus }: OddTotal): string {
   const infinite = [hasPlus ? "+infinity" : "", hasMinus ? "−infinity" : ""].filter((word) => word !== "").join(" and ");
-  if (nans === 0) return infinite === "" ? "" : `Some samples are ${infinite}`;
-  const all = samples === 1 ? "The only sample is NaN" : `All ${countText(samples)} samples are NaN`;
-  const some = nans === samples ? all : `${countText(nans)} of ${countText(samples)} samples ${nans === 1 ? "is" : "are"} NaN`;
+  if (nans === 0) return infinite === "" ? "" : `some samples are ${infinite}`;
+  const all = samples === 1 ? "the only sample is NaN" : `all ${countText(samples)} samples are NaN`;
+  const some = nans === samples ? all : nanPart(nans, samples, " samples");
   return infinite === "" ? some : `${some}; some are ${infinite}`;
 }
 
