@@ -235,7 +235,7 @@ test("dragging zooms a chart that follows", async () => {
 test("a CSV has what the charts show", async () => {
   const [saved] = await Promise.all([tab.waitForEvent("download"), tab.click('button:has-text("CSV")')]);
   const lines = readFileSync(await saved.path(), "utf8").split("\r\n");
-  assert.equal(lines[0], "metric_group,name,labels,unit,bucket_start,min,max,mean,last,samples");
+  assert.equal(lines[0], "metric_group,name,labels,unit,bucket_start,min,max,mean,last,samples,nan");
   assert.ok(lines.some((line) => line.startsWith("training,loss,agent=")), lines.slice(0, 5).join("\n"));
 });
 

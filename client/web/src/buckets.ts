@@ -9,7 +9,7 @@ import { knownGap, missesNothing } from "./words";
 
 export function bucketed(series: QueryBucketsResponse_BucketSeries): Bucketed {
   return {
-    indexes: series.indexes, mins: series.mins, maxs: series.maxs, means: series.means,
+    indexes: series.indexes, mins: series.mins, maxs: series.maxs, means: series.means, counts: series.counts, nanCounts: series.nanCounts,
   };
 }
 

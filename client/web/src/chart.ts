@@ -1,18 +1,20 @@
 // One chart: lines with the smallest and largest of each bucket around them, declared gaps as hatched bands,
 // a cursor shared with its neighbours, zoom by dragging or by keys, and in words what the cursor is on.
 import uPlot from "uplot";
-import type { Aligned, Extent, Value } from "./core/align";
+import type { Aligned, Extent } from "./core/align";
 import { extentOf } from "./core/align";
 import { byteSteps, endSpace, sideWidth, tickSpace, timeTick, yRange } from "./core/chart_axes";
-import { lineStyle, paintBand } from "./chart_paint";
+import { lineStyle, paintBand, paintLone, paintOdd } from "./chart_paint";
 import { bandAt, type GapBand } from "./core/gap_bands";
 import type { Sight } from "./core/line_budget";
+import { bucketWords, nanPart, oddBands, summed, totalWords, type OddBand } from "./core/odd_values";
 import { lineLook, type LineLook } from "./core/palette";
 import { inSight, type AxisKind, type Range } from "./core/range";
 import { clockText } from "./core/time_text";
 import { countText, rangeText, tickTexts, valueText } from "./core/units";
 import { bdi, css, fill, h } from "./dom";
 import { LegendValue } from "./legend_value";
+import { patch } from "./patch";
 import type { Drawn } from "./picture";
 import { theme } from "./theme";
 
@@ -49,6 +51,8 @@ export interface ChartOptions {
 }
 
 const bandNamesMax = 12;
+/** Of lines with samples that are no finite numbers, in words. */
+const oddNamesMax = 3;
 /** So near to what is seen a chart is drawn before somebody scrolls to it. */
 const nearPixels = 200;
 /** So far from a gap the pointer still means it. */
@@ -64,6 +68,8 @@ export class Chart {
   private readonly canvas = h("div", { class: "chart-canvas", tabindex: 0, role: "application" });
   private readonly legend = h("ul", { class: "legend" });
   private readonly place = h("p", { class: "chart-place" });
+  /** Of samples that are NaN or infinite. */
+  private readonly odd = h("p", { class: "odd-note", "data-odd": "", hidden: true });
   private readonly resize: ResizeObserver;
   private readonly sight: IntersectionObserver;
   private isSeen = true;
@@ -72,6 +78,7 @@ export class Chart {
   private plot: uPlot | null = null;
   private data: ChartData | null = null;
   private extent: Extent | null = null;
+  private oddBands: readonly OddBand[] = [];
   private waiting: ChartData | null = null;
   private dragging = false;
   /** A drag began here: charts that share a cursor hear of its end, too. */
@@ -82,7 +89,7 @@ export class Chart {
   private values: LegendValue[] = [];
 
   constructor(private readonly options: ChartOptions) {
-    this.element = h("figure", { class: "chart" }, this.canvas, this.place, this.legend);
+    this.element = h("figure", { class: "chart" }, this.odd, this.canvas, this.place, this.legend);
     this.canvas.addEventListener("keydown", (event) => this.onKey(event));
     // Of all that share a cursor one is read out.
     this.canvas.addEventListener("focus", () => this.place.setAttribute("aria-live", "polite"));
@@ -117,6 +124,7 @@ export class Chart {
     const shape = JSON.stringify([data.names, data.unit, data.axis, data.axisName, data.stacked, data.looks, data.colors, data.aligned.places.length < 3, theme()]);
     this.data = data;
     this.extent = extentOf(data.aligned.lines);
+    this.showOdd(data);
     if (this.plot && shape === this.shape) {
       this.plot.setData(this.plotData(data));
     } else {
@@ -174,10 +182,29 @@ export class Chart {
     return this.data?.looks?.[index] ?? lineLook(this.data?.colors?.[index] ?? index, theme());
   }
 
+  /** What no line shows: most charts have none of it. */
+  private showOdd(data: ChartData): void {
+    const told = data.aligned.lines.flatMap(({ total }, at) => (total ? [{ total, name: data.names[at] ?? "" }] : []));
+    if (told.length === 0) {
+      this.oddBands = [];
+      this.odd.hidden = true;
+      return;
+    }
+    this.oddBands = oddBands(data.aligned);
+    const names = data.names.length < 2 ? [] : told.slice(0, oddNamesMax).map(({ name }) => name);
+    const more = told.length > names.length && names.length > 0 ? ` and ${told.length - names.length} more` : "";
+    this.odd.hidden = false;
+    // Where nobody knows the places there is nothing that looks like this.
+    this.odd.classList.toggle("bare", this.oddBands.length === 0);
+    const words = totalWords(summed(told.map(({ total }) => total)));
+    patch(this.odd, `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`, names.map((name, at) => [at === 0 ? ": " : ", ", bdi(name)]), more);
+  }
+
   private summary(data: ChartData): string {
     const { extent } = this;
-    const range = extent ? `between ${valueText(extent.min, data.unit)} and ${valueText(extent.max, data.unit)}` : "no values";
-    return `${this.options.title}: ${data.names.length} ${data.names.length === 1 ? "line" : "lines"}, ${range}. ` +
+    const range = extent ? `between ${valueText(extent.min, data.unit)} and ${valueText(extent.max, data.unit)}` : this.odd.hidden ? "no values" : "no finite values";
+    const odd = this.odd.hidden ? "" : `${this.odd.textContent ?? ""}. `;
+    return `${this.options.title}: ${data.names.length} ${data.names.length === 1 ? "line" : "lines"}, ${range}. ${odd}` +
       "Arrow keys move the cursor, plus and minus zoom, page up and down pan, Home shows all.";
   }
 
@@ -243,7 +270,7 @@ export class Chart {
       hooks: {
         // Layers of a stack would hide what lies under them.
         drawClear: [(plot) => data.stacked || this.drawGaps(plot)],
-        draw: [(plot) => data.stacked && this.drawGaps(plot)],
+        draw: [(plot) => (data.stacked ? this.drawGaps(plot) : this.drawLone(plot))],
         drawAxes: [(plot) => this.drawBands(plot)],
         setCursor: [() => this.showCursor()],
         setSelect: [(plot) => this.onSelect(plot)],
@@ -335,8 +362,13 @@ export class Chart {
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
+    if (this.oddBands.length > 0) paintOdd(plot, this.oddBands.map(({ start, end, text }) => ({ start: this.toPlot(start), end: this.toPlot(end), text })), css("--bad"));
     data.aligned.lines.forEach((line, index) => paintBand(plot, plot.data[0], line, this.look(index).color + (theme() === "dark" ? "40" : "30")));
     ctx.restore();
+  }
+
+  private drawLone(plot: uPlot): void {
+    this.data?.aligned.lines.forEach((line, index) => line.odd.size > 0 && paintLone(plot, plot.data[0], line, this.look(index).color));
   }
 
   private showLegend(data: ChartData): void {
@@ -361,7 +393,7 @@ export class Chart {
     const at = index === null ? null : data.aligned.places[index] ?? null;
     const rest = index === null ? data.rest : undefined;
     data.aligned.lines.forEach((line, which) => {
-      const words: [string, string] = rest ? [rest.values[which] ?? "–", ""] : this.valueWords(line, which, index);
+      const words: readonly [string, string, boolean?] = rest ? [rest.values[which] ?? "–", ""] : this.valueWords(line, which, index);
       this.values[which]?.show(...words);
     });
     const left = this.plot?.cursor.left ?? -1;
@@ -378,17 +410,25 @@ export class Chart {
     return bandAt(data.bands, pointed, slack);
   }
 
-  private valueWords(line: Aligned["lines"][number], which: number, index: number | null): [value: string, range: string] {
+  private valueWords(line: Aligned["lines"][number], which: number, index: number | null): [value: string, range: string, isOdd?: boolean] {
     const data = this.data;
     if (!data) return ["", ""];
-    const at = index ?? lastValue(line.means);
+    const at = index ?? line.last;
+    const odd = line.odd.get(at);
+    if (odd) {
+      const { value, range } = bucketWords(odd, data.unit);
+      return [value, range, true];
+    }
+    // Nobody knows where they are, so that the newest may be one.
+    const nans = index === null && line.total && !line.total.isPlaced ? nanPart(line.total.nans, line.total.samples) : "";
     const mean = line.means[at];
-    if (typeof mean !== "number") return ["–", ""];
+    if (typeof mean !== "number") return nans === "" ? ["–", ""] : ["NaN", nans, true];
     if (data.stacked) {
       const below = which === 0 ? 0 : data.aligned.lines[which - 1]?.means[at] ?? 0;
       return [`${((mean - below) * 100).toFixed(1)} %`, ""];
     }
-    return [valueText(mean, data.unit), rangeText(line.mins[at] ?? mean, line.maxs[at] ?? mean, data.unit)];
+    const range = rangeText(line.mins[at] ?? mean, line.maxs[at] ?? mean, data.unit);
+    return [valueText(mean, data.unit), [range, nans].filter((part) => part !== "").join(", "), nans !== ""];
   }
 
   private placeWords(at: number, data: ChartData): string {
@@ -401,9 +441,4 @@ export class Chart {
     const width = this.canvas.clientWidth;
     if (this.plot && width > 0 && Math.abs(width - this.plot.width) > 1) this.plot.setSize({ width, height: this.options.height });
   }
-}
-
-function lastValue(values: readonly Value[]): number {
-  for (let i = values.length - 1; i >= 0; --i) if (typeof values[i] === "number") return i;
-  return -1;
 }

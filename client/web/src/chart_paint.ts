@@ -4,6 +4,7 @@ import uPlot from "uplot";
 import type { AlignedLine, Value } from "./core/align";
 import { bandColumns, pitchMax } from "./core/band_columns";
 import { bandRuns } from "./core/band_runs";
+import { loneRows, type OddBand } from "./core/odd_values";
 
 /** More than a palette of lines are thin: they hide less of each other. */
 const thickLinesMax = 8;
@@ -49,4 +50,42 @@ export function paintBand(plot: uPlot, places: ArrayLike<number>, line: AlignedL
     shape.closePath();
     ctx.fill(shape);
   }
+}
+
+/** Of the plot, in CSS pixels, as all here. */
+const oddWidthLeast = 3;
+const oddStrip = 4;
+const lonePixels = 4;
+
+/** Where samples are NaN or infinite, over the whole height: what they are is written where there is room. `bands` as uPlot has places. */
+export function paintOdd(plot: uPlot, bands: readonly OddBand[], color: string): void {
+  const { ctx, bbox } = plot;
+  const pixels = uPlot.pxRatio ?? devicePixelRatio;
+  ctx.save();
+  ctx.font = `600 ${11 * pixels}px system-ui, sans-serif`;
+  ctx.textBaseline = "top";
+  ctx.textAlign = "left";
+  for (const { start, end, text } of bands) {
+    const left = Math.max(bbox.left, plot.valToPos(start, "x", true));
+    const width = Math.max(oddWidthLeast * pixels, Math.min(bbox.left + bbox.width, plot.valToPos(end, "x", true)) - left);
+    ctx.fillStyle = `${color}1f`;
+    ctx.fillRect(left, bbox.top, width, bbox.height);
+    ctx.fillStyle = color;
+    ctx.fillRect(left, bbox.top + bbox.height - oddStrip * pixels, width, oddStrip * pixels);
+    if (ctx.measureText(text).width + 8 * pixels <= width) ctx.fillText(text, left + 4 * pixels, bbox.top + 3 * pixels);
+  }
+  ctx.restore();
+}
+
+/** Numbers that no line reaches, for both their neighbours are none. */
+export function paintLone(plot: uPlot, places: ArrayLike<number>, line: AlignedLine, color: string): void {
+  const size = lonePixels * (uPlot.pxRatio ?? devicePixelRatio);
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.beginPath();
+  ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
+  ctx.clip();
+  ctx.fillStyle = color;
+  for (const row of loneRows(line)) ctx.fillRect(plot.valToPos(places[row] ?? 0, "x", true) - size / 2, plot.valToPos(line.means[row] ?? 0, "y", true) - size / 2, size, size);
+  ctx.restore();
 }

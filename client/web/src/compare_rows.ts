@@ -5,8 +5,8 @@ import { clockOf } from "./core/clocks";
 import { changeOf, comparedId, largestChange, type Change, type Side } from "./core/compared";
 import type { Cell } from "./core/csv";
 import { sorted } from "./core/sorting";
+import { meanText, nanPart } from "./core/odd_values";
 import { printable } from "./core/printable";
-import { valueText } from "./core/units";
 
 export interface CompareRow {
   readonly id: string;
@@ -14,7 +14,14 @@ export interface CompareRow {
   /** Its group, and its clock where that is not the host's. */
   readonly of: string;
   /** One for each trial. "" = none. */
-  readonly sides: readonly { readonly text: string; readonly change: Change }[];
+  readonly sides: readonly {
+    readonly text: string;
+    readonly change: Change;
+    /** "60 of 120 are NaN"; "" = none is. */
+    readonly nans: string;
+    /** What `text` says is no finite number. */
+    readonly isOdd: boolean;
+  }[];
 }
 
 const nothing: Change = { text: "", tone: 0 };
@@ -63,22 +70,25 @@ export function compareRow(series: Compared): CompareRow {
   return {
     id: comparedId(key), name: printable(key.name), of: printable(key.metricGroup) + (clockOf(key.labels) === "device" ? ", device clock" : ""),
     sides: series.sides.map((one, at) => ({
-      text: one.count === 0n ? "" : valueText(one.mean, series.unit),
+      text: one.count > 0n ? meanText(one.mean, series.unit) : one.nanCount > 0n ? "NaN" : "",
+      nans: nanPart(Number(one.nanCount), Number(one.count + one.nanCount)),
+      isOdd: one.count > 0n ? !Number.isFinite(one.mean) : one.nanCount > 0n,
       change: at === 0 ? nothing : changeOf(first, side(one), isTiming(series)),
     })),
   };
 }
 
-export const compareCsvHead = ["metric_group", "name", "clock", "unit", "trial", "trial_id", "samples", "mean", "min", "max", "last", "mean_difference", "mean_ratio"];
+export const compareCsvHead = ["metric_group", "name", "clock", "unit", "trial", "trial_id", "samples", "nan", "mean", "min", "max", "last", "mean_difference", "mean_ratio"];
 
 /** A row for each trial that has samples of it; `names` of the trials, in their order. */
 export function compareCsvRows(answer: CompareTrialsResponse, names: readonly string[]): Cell[][] {
   return shownSeries(answer, "").flatMap((series) => series.sides.flatMap((one, at): Cell[][] => {
-    if (one.count === 0n || !series.key) return [];
+    if ((one.count === 0n && one.nanCount === 0n) || !series.key) return [];
     const { metricGroup, name, labels } = series.key;
     // 0 stands for "cannot be said".
     const compares = at > 0 && one.meanRatio !== 0;
-    return [[metricGroup, name, clockOf(labels), series.unit, names[at] ?? "", String(answer.trials[at]?.trial?.trialId ?? ""), Number(one.count),
-      one.mean, one.min, one.max, one.last, compares ? one.meanDifference : null, compares ? one.meanRatio : null]];
+    const numbers = one.count === 0n ? [NaN, NaN, NaN, NaN] : [one.mean, one.min, one.max, one.last];
+    return [[metricGroup, name, clockOf(labels), series.unit, names[at] ?? "", String(answer.trials[at]?.trial?.trialId ?? ""), Number(one.count), Number(one.nanCount),
+      ...numbers, compares ? one.meanDifference : null, compares ? one.meanRatio : null]];
   }));
 }

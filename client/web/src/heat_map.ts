@@ -1,7 +1,8 @@
 // A heat map on the screen: a picture of its cells, gaps hatched over it, the cell that a person is on marked
 // and told in words; dragging and keys zoom, as in a chart.
-import { cellAt, cellSeen, heatPicture, heatPixels, heatSize, type HeatGrid, type HeatPicture, type Worst } from "./core/heat";
+import { cellAt, cellSeen, heatPicture, heatPixels, heatSize, oddAt, oddRuns, type HeatGrid, type HeatPicture, type Worst } from "./core/heat";
 import { gapTextsAt, type HeatGaps } from "./core/heat_gaps";
+import { meanText, nanPart, totalWords } from "./core/odd_values";
 import { heatColors } from "./core/palette";
 import { printable, shortened } from "./core/printable";
 import type { AxisKind, Range } from "./core/range";
@@ -42,6 +43,7 @@ const dragPixels = 5;
 /** So far from a gap the pointer still means it. */
 const pointedPixels = 5;
 const hatchPixels = 8;
+const oddColor = "#c4161c";
 const nameHeight = 16;
 const nameLengthMax = 24;
 
@@ -52,10 +54,12 @@ export class HeatMap {
   private readonly drag = h("div", { class: "heat-drag", "aria-hidden": "true", hidden: true });
   private readonly axis = h("div", { class: "heat-axis", "aria-hidden": "true" });
   private readonly words = h("p", { class: "chart-place", "aria-live": "polite" });
+  /** What the stripes are. */
+  private readonly odd = h("p", { class: "odd-note striped", "data-odd": "", hidden: true });
   /** Of rows, as far as there is room. */
   private readonly names = h("div", { class: "heat-names", "aria-hidden": "true" });
   readonly element = h("div", { class: "heat-map" },
-    h("div", { class: "heat-frame" }, this.names, h("div", { class: "heat-cells" }, this.cells, this.gaps, this.mark, this.drag), this.axis), this.words);
+    h("div", { class: "heat-frame" }, this.names, h("div", { class: "heat-cells" }, this.cells, this.gaps, this.mark, this.drag), this.axis), this.odd, this.words);
   private readonly colors = heatColors(colorCount);
   private readonly resize: ResizeObserver;
   private readonly unTheme = onTheme(() => this.drawGaps());
@@ -103,9 +107,14 @@ export class HeatMap {
     this.draw();
   }
 
-  /** For a picture: pixels of cells, and gaps over them. */
-  drawn(): { cells: HTMLCanvasElement; gaps: HTMLCanvasElement } {
-    return { cells: this.cells, gaps: this.gaps };
+  /** For a picture: pixels of cells, gaps and stripes over them, and what these are. */
+  drawn(): { cells: HTMLCanvasElement; gaps: HTMLCanvasElement; striped: string } {
+    return { cells: this.cells, gaps: this.gaps, striped: this.stripedWords() };
+  }
+
+  private stripedWords(): string {
+    const total = this.data?.grid.odd?.total;
+    return total ? totalWords(total) : "";
   }
 
   /** Where a column begins, in words. */
@@ -139,6 +148,9 @@ export class HeatMap {
     context.putImageData(new ImageData(new Uint8ClampedArray(pixels.buffer as ArrayBuffer), picture.pixelCount, picture.lineCount), 0, 0);
     const last = data.grid.columnCount - 1;
     fill(this.axis, [0, Math.round(last / 2), last].map((column) => h("span", {}, this.where(column))));
+    const odd = this.stripedWords();
+    this.odd.hidden = odd === "";
+    this.odd.textContent = odd === "" ? "" : `Striped cells: ${odd}`;
     this.drawGaps();
     this.tell();
   }
@@ -178,6 +190,13 @@ export class HeatMap {
     const ratio = window.devicePixelRatio || 1;
     this.gaps.width = Math.round(this.width * ratio);
     this.gaps.height = Math.round((this.cells.clientHeight || 1) * ratio);
+    const high = this.gaps.height / picture.lineCount;
+    const odd = oddRuns(data.grid, picture);
+    if (odd.length > 0) {
+      const wide = this.gaps.width / picture.pixelCount;
+      context.fillStyle = context.createPattern(stripes(Math.round(hatchPixels * ratio)), "repeat") ?? oddColor;
+      for (const { line, from, to } of odd) context.fillRect(from * wide, line * high, Math.max(2, (to - from) * wide), high);
+    }
     context.fillStyle = context.createPattern(hatch(Math.round(hatchPixels * ratio)), "repeat") ?? css("--gap-line");
     const paint = (bands: HeatGaps["everywhere"], top: number, height: number): void => {
       for (const band of bands) {
@@ -186,7 +205,6 @@ export class HeatMap {
       }
     };
     paint(data.gaps.everywhere, 0, this.gaps.height);
-    const high = this.gaps.height / picture.lineCount;
     // A line of one pixel shows no hatching: it is as high as can be seen.
     for (const [row, bands] of data.gaps.ofRow) paint(bands, Math.floor(row / picture.rowsPerLine) * high, Math.max(3, high));
   }
@@ -285,13 +303,38 @@ export class HeatMap {
     if (!data || !picture) return;
     const { row, column } = this.hovered ?? this.at;
     const { grid } = data;
-    const value = cellAt(grid, row, column);
     const place = grid.start + (column + 0.5) * grid.width;
     const slack = Math.max(grid.width / 2, (grid.width * grid.columnCount * pointedPixels) / Math.max(1, this.width));
     const texts = gapTextsAt(data.gaps, row, place, slack);
-    fill(this.words, `${printable(grid.rows[row] ?? "")}, ${this.where(column)}: ${Number.isNaN(value) ? "no samples" : valueText(value, data.unit)}`,
+    fill(this.words, `${printable(grid.rows[row] ?? "")}, ${this.where(column)}: ${cellWords(grid, row, column, data.unit)}`,
       texts.length > 0 && h("span", { class: "heat-gap-words" }, ` Gap: ${texts.slice(0, 3).join("; ")}`));
   }
+}
+
+function cellWords(grid: HeatGrid, row: number, column: number, unit: string): string {
+  const value = cellAt(grid, row, column);
+  const odd = oddAt(grid, row, column);
+  if (!odd) return Number.isNaN(value) ? "no samples" : valueText(value, unit);
+  const isPart = odd.nans > 0 && odd.counted > 0;
+  return `${meanText(value, unit)}${isPart ? `, ${nanPart(odd.nans, odd.nans + odd.counted, " samples")}` : ""}`;
+}
+
+/** Beside each other, for no colour of the scale is either; the other way than gaps. Alike in both themes, as the scale is. */
+function stripes(size: number): HTMLCanvasElement {
+  const canvas = h("canvas", { width: size, height: size });
+  const context = canvas.getContext("2d");
+  if (!context) return canvas;
+  context.fillStyle = oddColor;
+  context.fillRect(0, 0, size, size);
+  context.strokeStyle = "#ffffff";
+  context.lineWidth = Math.max(1, size / 4);
+  context.beginPath();
+  for (const from of [-size, 0, size]) {
+    context.moveTo(from - 1, -1);
+    context.lineTo(from + size + 1, size + 1);
+  }
+  context.stroke();
+  return canvas;
 }
 
 function hatch(size: number): HTMLCanvasElement {

@@ -11,6 +11,8 @@ export interface HeatSight {
   readonly cells: HTMLCanvasElement;
   /** Over them. */
   readonly gaps: HTMLCanvasElement;
+  /** What stripes over them are; "" = there are none. */
+  readonly striped: string;
   /** From the top. */
   readonly rows: readonly string[];
   /** Of the first and the last column. */
@@ -61,6 +63,7 @@ export function heatDrawn(sight: HeatSight): Drawn {
   context.fillText(low, left, below);
   const from = left + context.measureText(low).width + gap;
   context.drawImage(sight.scale, from, below - lineHeight / 2 + 1, scaleWidth, lineHeight - 4);
-  context.fillText(beyond === "" ? high : `${high}, ${beyond}`, from + scaleWidth + gap, below);
+  const striped = sight.striped === "" ? "" : `striped: ${sight.striped}`;
+  context.fillText([high, beyond, striped].filter((text) => text !== "").join(", "), from + scaleWidth + gap, below);
   return drawn;
 }

@@ -7,12 +7,14 @@ export class LegendValue {
   readonly element = h("span", { class: "legend-value" }, this.value, this.range);
   private shown = "";
 
-  /** `range` may be empty. Many times a second while a trial is followed: what stays the same is not written again. */
-  show(value: string, range: string): void {
-    const text = `${value} ${range}`;
+  /** `range` may be empty; `isOdd`: what is told is NaN or infinite. Many times a second while a trial is followed: what stays the
+   *  same is not written again. */
+  show(value: string, range: string, isOdd = false): void {
+    const text = `${value} ${range} ${isOdd}`;
     if (text === this.shown) return;
     this.shown = text;
     this.value.textContent = value;
+    this.element.classList.toggle("odd", isOdd);
     this.range.textContent = range === "" ? "" : ` (${range})`;
   }
 }

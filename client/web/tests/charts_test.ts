@@ -4,6 +4,7 @@ import { aligned, extentOf, usualDistance } from "../src/core/align";
 import { endSpace, sideWidth, tickSpace, timeTick, yRange } from "../src/core/chart_axes";
 import { drawInSlices, type Drawing, type Pace } from "../src/core/drawing";
 import { bandAt, gapBands, gapCauses, gapsWithoutPlace, sideBands, type KnownGap } from "../src/core/gap_bands";
+import { bucketWords, loneRows, oddBands, totalWords } from "../src/core/odd_values";
 import { bucketsOfLine, cardHeight, lineLimit, valuesMax, type Sight } from "../src/core/line_budget";
 import { livePlan, type Kept } from "../src/core/live_grid";
 import { contrast, heatColor, lineLook } from "../src/core/palette";
@@ -171,12 +172,56 @@ test("a line goes on over places of other series and breaks at holes of its own"
   assert.ok(!uneven.lines[0]?.means.includes(null));
 });
 
-test("NaN and infinities are holes, and extents leave them out", () => {
-  const one = { indexes: [0, 1, 2], means: [1, NaN, 3], mins: [0, NaN, 3], maxs: [2, NaN, Infinity], counts: [1, 0, 1] };
-  const { lines } = aligned([one], 0, 1);
-  assert.deepEqual(lines[0]?.means, [1, null, 3]);
-  assert.deepEqual(extentOf(lines), { min: 0, max: 2 });
+/** As a master answers: a sample in each bucket, or `counts` and `nans` of them. */
+function answered(means: readonly number[], counts = means.map((mean) => (Number.isNaN(mean) ? 0n : 1n)), nans = means.map((mean) => (Number.isNaN(mean) ? 1n : 0n))) {
+  return { indexes: means.map((_, i) => 2 * i), means, mins: means, maxs: means, counts, nanCounts: nans.some((count) => count > 0n) ? nans : [] };
+}
+
+test("lines break at NaN and infinities, which extents leave out", () => {
+  const { lines } = aligned([answered([1, NaN, 3, Infinity])], 0, 1);
+  assert.deepEqual(lines[0]?.means, [1, null, 3, null]);
+  assert.deepEqual(extentOf(lines), { min: 1, max: 3 });
   assert.equal(extentOf([]), null);
+});
+
+test("a line whose newest samples are NaN or infinite has these as its newest, not the number before", () => {
+  const newest = (means: number[], counts?: bigint[], nans?: bigint[]) => {
+    const [line] = aligned([answered(means, counts, nans)], 0, 1).lines;
+    assert.ok(line);
+    const odd = line.odd.get(line.last);
+    return [line.last, odd ? bucketWords(odd, "") : line.means[line.last], line.total ? totalWords(line.total) : ""];
+  };
+  assert.deepEqual(newest([0.5, 0.41]), [1, 0.41, ""]);
+  assert.deepEqual(newest([0.5, 0.41, NaN, NaN]), [3, { value: "NaN", range: "" }, "2 of 4 samples are NaN"]);
+  assert.deepEqual(newest([NaN, 7]), [1, 7, "1 of 2 samples is NaN"]);
+  assert.deepEqual(newest([58, 59, Infinity]), [2, { value: "+infinity", range: "" }, "some samples are +infinity"]);
+  assert.deepEqual(newest([58, -Infinity, NaN]), [2, { value: "NaN", range: "" }, "1 of 3 samples is NaN; some are −infinity"]);
+  assert.deepEqual(newest([4, 5], [2n, 1n], [0n, 1n]), [1, { value: "5", range: "1 of 2 is NaN" }, "1 of 4 samples is NaN"]);
+  assert.deepEqual(newest([NaN, NaN]), [1, { value: "NaN", range: "" }, "all 2 samples are NaN"]);
+  assert.deepEqual(newest([NaN]), [0, { value: "NaN", range: "" }, "the only sample is NaN"]);
+  assert.deepEqual(newest([]), [-1, undefined, ""]);
+  // Infinities of both signs in one bucket have no mean.
+  const [both] = aligned([{ indexes: [0], means: [NaN], mins: [-Infinity], maxs: [Infinity], counts: [2n], nanCounts: [] }], 0, 1).lines;
+  assert.deepEqual(both && bucketWords(both.odd.get(0)!, ""), { value: "NaN", range: "−infinity … +infinity" });
+  assert.deepEqual(both?.total && totalWords(both.total), "some samples are +infinity and −infinity");
+});
+
+test("a side of a comparison tells how many are NaN, though not where; values of our own are none of this", () => {
+  const [side, none, own] = aligned([
+    { ...answered([0.7, 0.6]), count: 2n, nanCount: 3n }, { ...answered([]), count: 0n, nanCount: 5n },
+    { indexes: [0, 1, 2], means: [1, 2, NaN], mins: [1, 2, NaN], maxs: [1, 2, NaN] },
+  ], 0, 1).lines;
+  assert.deepEqual(side?.total, { nans: 3, samples: 5, hasPlus: false, hasMinus: false, isPlaced: false });
+  assert.deepEqual([none?.last, none?.total && totalWords(none.total)], [-1, "all 5 samples are NaN"]);
+  assert.deepEqual([own?.last, own?.odd.size, own?.total], [1, 0, null]);
+});
+
+test("where a line is NaN or infinite there are bands, of all lines together, and numbers between them are seen", () => {
+  const chart = aligned([answered([1, NaN, NaN, 2, Infinity, 3]), answered([1, 1, 1, 1, 1, 1])], 100, 10);
+  assert.deepEqual(oddBands(chart), [{ start: 180, end: 190, text: "+∞" }, { start: 120, end: 150, text: "NaN" }]);
+  assert.deepEqual(oddBands(aligned([answered([NaN, NaN, 1, 1]), { ...answered([NaN, NaN]), indexes: [1, 3] }], 0, 1)), [{ start: 0, end: 4, text: "NaN" }]);
+  assert.deepEqual(oddBands(aligned([answered([1, 2])], 0, 1)), []);
+  assert.deepEqual(chart.lines.map(loneRows), [[0, 3, 5], []]);
 });
 
 function scope(name: string, means: number[], counts?: number[]) {

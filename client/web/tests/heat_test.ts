@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { chosenClock, clockOf, clocksOf } from "../src/core/clocks";
 import type { KnownGap } from "../src/core/gap_bands";
-import { cellAt, cellSeen, cellsMax, heatFraction, heatGrid, heatPicture, heatPixels, heatSize, type HeatGrid } from "../src/core/heat";
+import { cellAt, cellSeen, cellsMax, heatFraction, heatGrid, heatPicture, heatPixels, heatSize, oddAt, oddRuns, type HeatGrid } from "../src/core/heat";
 import { cellView } from "../src/core/heat_cell";
 import { gapTextsAt, heatGaps } from "../src/core/heat_gaps";
 import { heatScale } from "../src/core/heat_scale";
+import { totalWords } from "../src/core/odd_values";
 import { heatColor, heatColors } from "../src/core/palette";
 import { trialView } from "../src/core/view_state";
 
@@ -30,7 +31,8 @@ test("a heat map is a grid whose colours one spike does not flatten", () => {
   assert.deepEqual([grid.columnCount, grid.start, grid.width], [200, 130, 10]);
   assert.ok(grid.high < 1000);
   assert.equal(cellAt(grid, 1, 0), 5);
-  for (const [at, column] of [[1, 1], [1, 2], [2, 0]] as const) assert.ok(Number.isNaN(cellAt(grid, at, column)));
+  assert.equal(cellAt(grid, 1, 1), Infinity);
+  for (const [at, column] of [[1, 2], [2, 0]] as const) assert.ok(Number.isNaN(cellAt(grid, at, column)));
   assert.equal(heatFraction(grid, 1e6), 1);
 });
 
@@ -71,8 +73,41 @@ test("a scale says what its ends stand for, and what lies beyond them", () => {
 
 test("nothing there and too much are told apart", () => {
   assert.equal(heatGrid([], 0, 1), "empty");
-  assert.equal(heatGrid([row("rank 0", [NaN])], 0, 1), "empty");
   assert.equal(heatGrid([{ name: "rank 0", indexes: [0, cellsMax], values: [1, 1] }], 0, 1), "too many");
+});
+
+/** As a master answers: `samples` in each bucket, of which so many are NaN. */
+function withNans(name: string, values: readonly number[], nans: readonly number[], samples = 2, every = 1) {
+  return { name, indexes: values.map((_, i) => i * every), values, counts: nans.map((count) => BigInt(samples - count)), nanCounts: nans.some((count) => count > 0) ? nans.map(BigInt) : [] };
+}
+
+test("NaN and infinities are cells of their own, and no place without samples", () => {
+  const grid = made(heatGrid([withNans("rank 0", [1, 2, NaN, 4], [0, 1, 2, 0]), withNans("rank 1", [1, Infinity, 3, 9], [0, 0, 0, 0])], 0, 1));
+  assert.deepEqual([0, 1, 2, 3].map((column) => oddAt(grid, 0, column)), [null, { nans: 1, counted: 1 }, { nans: 2, counted: 0 }, null]);
+  assert.deepEqual([0, 1, 2, 3].map((column) => oddAt(grid, 1, column)), [null, { nans: 0, counted: 2 }, null, null]);
+  assert.equal(grid.odd && totalWords(grid.odd.total), "3 of 16 samples are NaN; some are +infinity");
+  assert.deepEqual([grid.least, grid.largest], [1, 9]);
+  const picture = heatPicture(grid, 1, 4, "farthest");
+  assert.deepEqual(oddRuns(grid, picture), [{ line: 0, from: 1, to: 3 }, { line: 1, from: 1, to: 2 }]);
+  const colors = heatColors(4);
+  assert.deepEqual([...heatPixels(grid, picture, colors)].map((pixel) => pixel !== 0), [true, false, false, true, true, false, true, true]);
+  // They stand out before all that shares their pixel.
+  assert.deepEqual(oddRuns(grid, heatPicture(grid, 2, 2, "largest")), [{ line: 0, from: 0, to: 2 }]);
+  assert.equal(made(heatGrid([row("rank 0", [1, 2])], 0, 1)).odd, null);
+});
+
+test("where all is NaN there is a map of it, which says so", () => {
+  const grid = made(heatGrid([withNans("rank 0", [NaN, NaN], [2, 2])], 0, 1));
+  assert.equal(grid.odd && totalWords(grid.odd.total), "all 4 samples are NaN");
+  assert.deepEqual(heatScale(grid, "seconds"), { low: "", high: "no finite values", beyond: "" });
+  assert.deepEqual(oddRuns(grid, heatPicture(grid, 1, 9, "farthest")), [{ line: 0, from: 0, to: 2 }]);
+});
+
+test("NaN holds until the next one is due, as any sample, and ends what held before", () => {
+  const held = made(heatGrid([withNans("rank 0", [1, NaN, 3], [0, 2, 0], 2, 4)], 0, 1));
+  assert.deepEqual([3, 4, 7, 8].map((column) => [cellAt(held, 0, column), oddAt(held, 0, column)?.nans ?? 0]), [[1, 0], [NaN, 2], [NaN, 2], [3, 0]]);
+  const drawn = made(heatGrid([withNans("rank 0", [9, NaN, 1], [0, 2, 0], 2, 4)], 0, 1, { start: 0, end: 10 }, (value) => value));
+  assert.deepEqual([3, 4, 8].map((column) => [cellAt(drawn, 0, column), oddAt(drawn, 0, column)?.nans ?? 0]), [[9, 0], [NaN, 2], [1, 0]]);
 });
 
 test("colours of many values are those of all of them, nearly", () => {

@@ -117,6 +117,7 @@ test("an answer that grows by its ends is the one that all of it would give", ()
 function slowlyAligned(series: readonly Bucketed[], breaks: readonly number[][], start: number, width: number) {
   const indexes = [...new Set([...series.flatMap((one) => one.indexes), ...breaks.flat()])].sort((a, b) => a - b);
   return {
+    width,
     places: indexes.map((index) => start + (index + 0.5) * width),
     lines: series.map((one, which) => {
       const of = (column: readonly number[]) => indexes.map((index) => {
@@ -126,7 +127,8 @@ function slowlyAligned(series: readonly Bucketed[], breaks: readonly number[][],
         const hole = breaks[which]?.[0];
         return hole !== undefined && index >= hole && index < (one.indexes[one.indexes.length - 1] ?? 0) ? null : undefined;
       });
-      return { means: of(one.means), mins: of(one.mins), maxs: of(one.maxs) };
+      const last = indexes.indexOf(one.indexes.filter((_, at) => Number.isFinite(one.means[at])).pop() ?? -1);
+      return { means: of(one.means), mins: of(one.mins), maxs: of(one.maxs), last, odd: new Map(), total: null };
     }),
   };
 }

@@ -1,11 +1,12 @@
-// In which order rows of a table stand, and what an address says of it.
+// In which order rows of a table stand, what an address says of it, and what a CSV has.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { create } from "@bufbuild/protobuf";
 import { CompareTrialsResponseSchema } from "#gen/compare_pb";
 import { SeriesKind } from "#gen/model_pb";
-import { AbsenceReason, SummarizeTimingsResponseSchema } from "#gen/query_pb";
-import { shownSeries, type CompareOrder } from "../src/compare_rows";
+import { AbsenceReason, QueryBucketsResponseSchema, SummarizeTimingsResponseSchema } from "#gen/query_pb";
+import { answersCsv, bucketCsv } from "../src/bucket_csv";
+import { compareCsvHead, compareCsvRows, compareRow, shownSeries, type CompareOrder } from "../src/compare_rows";
 import { formatSorting, parseSorting, pressed, sorted, type Sorting } from "../src/core/sorting";
 import { sortedTimings, timingColumns, timingRows } from "../src/timing_rows";
 
@@ -57,6 +58,34 @@ test("the sections of the timings stay where they are, their rows are ordered", 
   assert.deepEqual(order("p95.up").slice(0, 4), ["backward", "forward", "removed", "unaccounted"]);
   assert.deepEqual(order("count").slice(-2), ["eval", "checkpoint"]);
   for (const column of timingColumns) assert.equal(order(column).length, rows.length, column);
+});
+
+test("a comparison says what is NaN, in its table and its CSV", () => {
+  const side = (count: bigint, nanCount: bigint, mean: number, meanRatio: number) => ({ count, nanCount, mean, min: mean, max: mean, last: mean, meanRatio });
+  const answer = create(CompareTrialsResponseSchema, { series: [{
+    key: { metricGroup: "training", name: "loss" }, kind: SeriesKind.GAUGE,
+    sides: [side(120n, 0n, 0.7, 1), side(60n, 60n, 0.77, 1.1), side(0n, 120n, 0, 0), side(0n, 0n, 0, 0), side(5n, 0n, Infinity, Infinity)],
+  }] });
+  const [series] = answer.series;
+  assert.ok(series);
+  assert.deepEqual(compareRow(series).sides.map(({ text, change, nans, isOdd }) => [text, change.text, nans, isOdd]), [
+    ["0.7", "", "", false], ["0.77", "+10 %", "60 of 120 are NaN", false], ["NaN", "", "120 of 120 are NaN", true], ["", "", "", false], ["+infinity", "", "", true],
+  ]);
+  const rows = compareCsvRows(answer, ["a", "b", "c", "d", "e"]);
+  const of = (row: readonly unknown[], name: string) => row[compareCsvHead.indexOf(name)];
+  assert.deepEqual(rows.map((row) => ["trial", "samples", "nan", "mean", "last"].map((name) => of(row, name))), [
+    ["a", 120, 0, 0.7, 0.7], ["b", 60, 60, 0.77, 0.77], ["c", 0, 120, NaN, NaN], ["e", 5, 0, Infinity, Infinity],
+  ]);
+  for (const row of rows) assert.equal(row.length, compareCsvHead.length);
+});
+
+test("buckets in a CSV say how many of their samples are NaN", () => {
+  const of = (nanCounts: bigint[]) => ({ key: { metricGroup: "training", name: "loss" }, indexes: [0, 1], mins: [1, NaN], maxs: [1, NaN], means: [1, NaN], lasts: [1, NaN], counts: [2n, 0n], nanCounts });
+  const answer = create(QueryBucketsResponseSchema, { start: 10n, width: 5n, series: [of([0n, 3n]), of([])] });
+  const [head, ...lines] = bucketCsv(answer, answer.series, "batch").trim().split("\r\n");
+  assert.match(head ?? "", /,last,samples,nan$/);
+  assert.deepEqual(lines.map((line) => line.split(",").slice(4).join()), ["10,1,1,1,1,2,0", "15,NaN,NaN,NaN,NaN,0,3", "10,1,1,1,1,2,0", "15,NaN,NaN,NaN,NaN,0,0"]);
+  assert.equal(answersCsv([answer, answer], "batch").split("\r\n").length, 1 + 8 + 1);
 });
 
 test("a comparison is ordered by what rose or fell most, as a part of what it was", () => {

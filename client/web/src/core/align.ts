@@ -2,12 +2,21 @@
 //
 // undefined = nothing was due here (another series' place): the line goes on. null = something was due and is
 // not there: the line breaks.
+import type { OddBucket, OddTotal } from "./odd_values";
 
 export interface Bucketed {
   readonly indexes: readonly number[];
   readonly mins: readonly number[];
   readonly maxs: readonly number[];
   readonly means: readonly number[];
+  /** Of each bucket, of what a master answers: only there is a mean that is no finite number told. Values of our own
+   *  have none where they cannot be said. */
+  readonly counts?: readonly bigint[];
+  /** Empty = no NaN in any. */
+  readonly nanCounts?: readonly bigint[];
+  /** Of all buckets, those of NaN alone among them, which a comparison leaves out. */
+  readonly count?: bigint;
+  readonly nanCount?: bigint;
 }
 
 export type Value = number | null | undefined;
@@ -16,11 +25,19 @@ export interface AlignedLine {
   readonly means: Value[];
   readonly mins: Value[];
   readonly maxs: Value[];
+  /** The row of its newest bucket that has anything, numbers or not; -1 = none. */
+  readonly last: number;
+  /** By row, ascending: its buckets with samples that are NaN or infinite. */
+  readonly odd: ReadonlyMap<number, OddBucket>;
+  /** null = all its samples are finite. */
+  readonly total: OddTotal | null;
 }
 
 export interface Aligned {
   /** Middles of the buckets, on the axis of the answer. Ascending. */
   readonly places: number[];
+  /** Of a bucket. */
+  readonly width: number;
   readonly lines: AlignedLine[];
 }
 
@@ -61,6 +78,31 @@ function finite(value: number | undefined): number | null {
   return value !== undefined && Number.isFinite(value) ? value : null;
 }
 
+const noneOdd: ReadonlyMap<number, OddBucket> = new Map();
+
+function oddOf(one: Bucketed, row: Int32Array): ReadonlyMap<number, OddBucket> {
+  const odd = new Map<number, OddBucket>();
+  one.indexes.forEach((index, i) => {
+    const nans = Number(one.nanCounts?.[i] ?? 0n);
+    const mean = one.means[i] ?? NaN;
+    // An infinite sample makes its bucket's mean infinite, or NaN where there are both.
+    if (nans === 0 && Number.isFinite(mean)) return;
+    odd.set(row[index] ?? 0, { mean, min: one.mins[i] ?? NaN, max: one.maxs[i] ?? NaN, nans, counted: Number(one.counts?.[i] ?? 0n) });
+  });
+  return odd;
+}
+
+function totalOf(one: Bucketed, odd: ReadonlyMap<number, OddBucket>): OddTotal | null {
+  if (odd.size === 0 && (one.nanCount ?? 0n) === 0n) return null;
+  const buckets = [...odd.values()];
+  const nans = one.nanCount === undefined ? buckets.reduce((sum, bucket) => sum + bucket.nans, 0) : Number(one.nanCount);
+  const counted = one.count === undefined ? (one.counts ?? []).reduce((sum, count) => sum + Number(count), 0) : Number(one.count);
+  return {
+    nans, samples: nans + counted, isPlaced: one.nanCount === undefined,
+    hasPlus: buckets.some(({ max }) => max === Infinity), hasMinus: buckets.some(({ min }) => min === -Infinity),
+  };
+}
+
 /** Indexes of each ascend, as the master sends them: buckets of one answer, of which there are some thousands. */
 export function aligned(series: readonly Bucketed[], start: number, width: number): Aligned {
   const breaks = series.map((one) => breaksOf(one.indexes));
@@ -78,7 +120,7 @@ export function aligned(series: readonly Bucketed[], start: number, width: numbe
   }
   const lines = series.map((one, which) => {
     const empty = (): Value[] => new Array<Value>(places.length).fill(undefined);
-    const line: AlignedLine = { means: empty(), mins: empty(), maxs: empty() };
+    const line = { means: empty(), mins: empty(), maxs: empty() };
     const put = (index: number, mean: Value, min: Value, max: Value): void => {
       const at = row[index] ?? 0;
       line.means[at] = mean;
@@ -89,10 +131,19 @@ export function aligned(series: readonly Bucketed[], start: number, width: numbe
     for (const { from, to } of breaks[which] ?? []) {
       for (let index = from; index < to; ++index) if ((row[index] ?? -1) >= 0) put(index, null, null, null);
     }
-    one.indexes.forEach((index, i) => put(index, finite(one.means[i]), finite(one.mins[i]), finite(one.maxs[i])));
-    return line;
+    const isAnswer = one.counts !== undefined;
+    let last = -1;
+    let hasOdd = isAnswer && (one.nanCounts?.length ?? 0) > 0;
+    one.indexes.forEach((index, i) => {
+      const mean = finite(one.means[i]);
+      put(index, mean, finite(one.mins[i]), finite(one.maxs[i]));
+      if (mean === null && isAnswer) hasOdd = true;
+      if (mean !== null || isAnswer) last = row[index] ?? -1;
+    });
+    const odd = hasOdd ? oddOf(one, row) : noneOdd;
+    return { ...line, last, odd, total: totalOf(one, odd) };
   });
-  return { places, lines };
+  return { places, width, lines };
 }
 
 export interface Extent {

@@ -1,12 +1,24 @@
 // Ranks over time as a grid of cells, and what of it a picture of fewer pixels shows: no cell that is out of
 // the ordinary is lost between two that are not.
 import { usualDistance } from "./align";
+import type { OddTotal } from "./odd_values";
 import type { Range } from "./range";
 
 export interface HeatRow {
   readonly name: string;
   readonly indexes: readonly number[];
   readonly values: readonly number[];
+  /** Samples of each value that are not NaN, and those that are: empty or none = there is no NaN. */
+  readonly counts?: readonly bigint[];
+  readonly nanCounts?: readonly bigint[];
+}
+
+/** Cells with samples that are NaN or infinite; of all others both are 0. */
+export interface OddCells {
+  readonly nans: Uint32Array;
+  /** Samples that are not NaN. */
+  readonly counted: Uint32Array;
+  readonly total: OddTotal;
 }
 
 export interface HeatGrid {
@@ -15,9 +27,11 @@ export interface HeatGrid {
   readonly start: number;
   readonly width: number;
   readonly columnCount: number;
-  /** Row by row; NaN = nothing there. */
+  /** Row by row; NaN = nothing there, or (`odd` tells) nothing but NaN. */
   readonly cells: Float64Array;
-  /** Where colours begin and end: the 1st and the 99th of 100 values, so that one spike hides nothing. */
+  /** null = all samples are finite. */
+  readonly odd: OddCells | null;
+  /** Of finite values, NaN where there are none. Where colours begin and end: the 1st and the 99th of 100 values, so that one spike hides nothing. */
   readonly low: number;
   readonly high: number;
   readonly middle: number;
@@ -33,6 +47,7 @@ const sampleMax = 20_000;
 const distanceRows = 16;
 
 function quantile(sorted: Float64Array, part: number): number {
+  if (sorted.length === 0) return NaN;
   return sorted[Math.min(sorted.length - 1, Math.max(0, Math.round(part * (sorted.length - 1))))] ?? 0;
 }
 
@@ -72,24 +87,68 @@ function usualColumns(rows: readonly HeatRow[]): number {
   return usual < 2 ? 1 : Math.ceil(usual * 1.25);
 }
 
+function isOdd(odd: OddCells | null, cell: number): boolean {
+  return odd !== null && ((odd.nans[cell] ?? 0) > 0 || (odd.counted[cell] ?? 0) > 0);
+}
+
+/** Cells of one row: of all rows those from `begin` to before `end`. */
+interface OwnCells {
+  readonly cells: Float64Array;
+  readonly odd: OddCells | null;
+  readonly begin: number;
+  readonly end: number;
+}
+
+/** What cell `of` has in those from `from` to before `to`, too. */
+function spread({ cells, odd }: OwnCells, of: number, from: number, to: number): void {
+  cells.fill(cells[of] ?? NaN, from, to);
+  if (!isOdd(odd, of)) return;
+  odd?.nans.fill(odd.nans[of] ?? 0, from, to);
+  odd?.counted.fill(odd.counted[of] ?? 0, from, to);
+}
+
 /** A value that is a length of the axis, told where it begins: a step that takes ten seconds stands for ten, as far as its row
  *  has no other there. */
-function drawOn(values: Float64Array, columnsOf: (value: number) => number): void {
-  for (let at = values.length - 1, next = values.length; at >= 0; --at) {
-    const value = values[at] ?? NaN;
-    if (Number.isNaN(value)) continue;
-    values.fill(value, at + 1, Math.max(at + 1, Math.min(next, at + Math.round(columnsOf(value)))));
+function drawOn(own: OwnCells, columnsOf: (value: number) => number): void {
+  for (let at = own.end - 1, next = own.end; at >= own.begin; --at) {
+    const value = own.cells[at] ?? NaN;
+    // NaN has no length, and ends another's.
+    if (!Number.isNaN(value)) spread(own, at, at + 1, Math.max(at + 1, Math.min(next, at + Math.round(columnsOf(value)))));
+    else if (!isOdd(own.odd, at)) continue;
     next = at;
   }
 }
 
 /** A value holds until the next one is due: a machine that is sampled each second is no comb. */
-function hold(values: Float64Array, columns: number): void {
+function hold(own: OwnCells, columns: number): void {
   if (columns < 2) return;
-  for (let at = 0, last = -Infinity; at < values.length; ++at) {
-    if (!Number.isNaN(values[at])) last = at;
-    else if (at - last < columns) values[at] = values[last] ?? NaN;
+  for (let at = own.begin, last = -Infinity; at < own.end; ++at) {
+    if (!Number.isNaN(own.cells[at]) || isOdd(own.odd, at)) last = at;
+    else if (at - last < columns) spread(own, last, at, at + 1);
   }
+}
+
+/** Of rows whose first value is in column `first`. */
+function oddCells(rows: readonly HeatRow[], first: number, columnCount: number): OddCells {
+  const nans = new Uint32Array(rows.length * columnCount);
+  const counted = new Uint32Array(nans.length);
+  const total = { nans: 0, samples: 0, hasPlus: false, hasMinus: false, isPlaced: true };
+  rows.forEach((row, at) => {
+    row.indexes.forEach((index, i) => {
+      const value = row.values[i] ?? NaN;
+      const [nan, numbers] = [Number(row.nanCounts?.[i] ?? 0n), Number(row.counts?.[i] ?? 1n)];
+      total.nans += nan;
+      total.samples += nan + numbers;
+      if (nan === 0 && Number.isFinite(value)) return;
+      const cell = at * columnCount - first + index;
+      nans[cell] = nan;
+      counted[cell] = numbers;
+      // Infinities of both signs have no mean.
+      if (value === Infinity || (Number.isNaN(value) && numbers > 0)) total.hasPlus = true;
+      if (value === -Infinity || (Number.isNaN(value) && numbers > 0)) total.hasMinus = true;
+    });
+  });
+  return { nans, counted, total };
 }
 
 /** Of an answer whose first bucket begins at `start`; the columns of `within`, or (null) those that have values. `lengthOf`:
@@ -104,27 +163,32 @@ export function heatGrid(
   const there = new Float64Array(cells.length);
   let thereCount = 0;
   let [least, largest] = [Infinity, -Infinity];
+  let hasOdd = rows.some((row) => (row.nanCounts?.length ?? 0) > 0);
   rows.forEach(({ indexes, values }, at) => {
     const begin = at * columnCount - first;
     for (let i = 0; i < indexes.length; ++i) {
       const value = values[i] ?? NaN;
-      if (!Number.isFinite(value)) continue;
       cells[begin + (indexes[i] ?? 0)] = value;
+      if (!Number.isFinite(value)) {
+        hasOdd = true;
+        continue;
+      }
       there[thereCount++] = value;
       if (value < least) least = value;
       if (value > largest) largest = value;
     }
   });
-  if (thereCount === 0) return "empty";
+  if (thereCount === 0) [least, largest] = [NaN, NaN];
+  const odd = hasOdd ? oddCells(rows, first, columnCount) : null;
   const sorted = sampled(there.subarray(0, thereCount));
   const held = usualColumns(rows);
   rows.forEach((_, at) => {
-    const own = cells.subarray(at * columnCount, (at + 1) * columnCount);
+    const own = { cells, odd, begin: at * columnCount, end: (at + 1) * columnCount };
     if (lengthOf) drawOn(own, (value) => lengthOf(value) / width);
     hold(own, held);
   });
   return {
-    rows: rows.map((row) => row.name), start: start + first * width, width, columnCount, cells,
+    rows: rows.map((row) => row.name), start: start + first * width, width, columnCount, cells, odd,
     low: quantile(sorted, 0.01), high: quantile(sorted, 0.99), middle: quantile(sorted, 0.5), least, largest,
   };
 }
@@ -132,6 +196,12 @@ export function heatGrid(
 export function cellAt(grid: HeatGrid, row: number, column: number): number {
   if (row < 0 || column < 0 || row >= grid.rows.length || column >= grid.columnCount) return NaN;
   return grid.cells[row * grid.columnCount + column] ?? NaN;
+}
+
+/** How many of a cell's samples are NaN, and how many are not; null = all are finite, or there are none. */
+export function oddAt(grid: HeatGrid, row: number, column: number): { readonly nans: number; readonly counted: number } | null {
+  const cell = row * grid.columnCount + column;
+  return isOdd(grid.odd, cell) ? { nans: grid.odd?.nans[cell] ?? 0, counted: grid.odd?.counted[cell] ?? 0 } : null;
 }
 
 /** 0 ... 1 for the colour; where all but a few are alike they are in the middle, and the few at the ends. */
@@ -188,9 +258,11 @@ export function heatPicture(grid: HeatGrid, rowsPerLine: number, pixelsMax: numb
     const line = Math.floor(row / rowsPerLine) * pixelCount;
     for (let column = 0; column < grid.columnCount; ++column, ++cell) {
       const value = grid.cells[cell] ?? NaN;
-      if (Number.isNaN(value)) continue;
+      // What is no finite number is the worst of all.
+      const odd = isOdd(grid.odd, cell);
+      if (Number.isNaN(value) && !odd) continue;
       const at = line + Math.floor(column / columnsPerPixel);
-      const weight = worst === "largest" ? value : Math.abs(value - grid.middle);
+      const weight = odd ? Infinity : worst === "largest" ? value : Math.abs(value - grid.middle);
       if (weight <= (most[at] ?? 0)) continue;
       most[at] = weight;
       shown[at] = cell;
@@ -209,13 +281,38 @@ export function cellSeen(grid: HeatGrid, picture: HeatPicture, left: number, top
   return { row: Math.floor(cell / grid.columnCount), column: cell % grid.columnCount };
 }
 
-/** As many colours as `colors` has; what has no value is left clear. Pixels as a canvas has them. */
+/** Pixels of a line of the picture: from `from` to before `to`. */
+export interface PixelRun {
+  readonly line: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Where the picture shows cells with samples that are NaN or infinite. */
+export function oddRuns(grid: HeatGrid, picture: HeatPicture): PixelRun[] {
+  const runs: PixelRun[] = [];
+  for (let line = 0; grid.odd && line < picture.lineCount; ++line) {
+    let from = -1;
+    for (let pixel = 0; pixel <= picture.pixelCount; ++pixel) {
+      const cell = pixel < picture.pixelCount ? picture.shown[line * picture.pixelCount + pixel] ?? -1 : -1;
+      const odd = cell >= 0 && isOdd(grid.odd, cell);
+      if (odd && from < 0) from = pixel;
+      if (odd || from < 0) continue;
+      runs.push({ line, from, to: pixel });
+      from = -1;
+    }
+  }
+  return runs;
+}
+
+/** As many colours as `colors` has; what has no value is left clear, and so is what no colour stands for (`oddRuns`).
+ *  Pixels as a canvas has them. */
 export function heatPixels(grid: HeatGrid, picture: HeatPicture, colors: Uint32Array): Uint32Array {
   const pixels = new Uint32Array(picture.shown.length);
   const last = colors.length - 1;
   for (let at = 0; at < pixels.length; ++at) {
     const cell = picture.shown[at] ?? -1;
-    if (cell >= 0) pixels[at] = colors[Math.round(heatFraction(grid, grid.cells[cell] ?? 0) * last)] ?? 0;
+    if (cell >= 0 && !isOdd(grid.odd, cell)) pixels[at] = colors[Math.round(heatFraction(grid, grid.cells[cell] ?? 0) * last)] ?? 0;
   }
   return pixels;
 }

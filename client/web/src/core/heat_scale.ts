@@ -12,6 +12,7 @@ export interface HeatScale {
 }
 
 export function heatScale({ low, high, least, largest }: Pick<HeatGrid, "low" | "high" | "least" | "largest">, unit: string): HeatScale {
+  if (Number.isNaN(low)) return { low: "", high: "no finite values", beyond: "" };
   const [lowText, highText, leastText, largestText] = [low, high, least, largest].map((value) => valueText(value, unit)) as [string, string, string, string];
   // What reads alike is not told twice.
   const [isBelow, isAbove] = [least < low && leastText !== lowText, largest > high && largestText !== highText];

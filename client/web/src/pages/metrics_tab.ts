@@ -2,11 +2,11 @@
 import type { QueryBucketsResponse, QueryBucketsResponse_BucketSeries } from "#gen/query_pb";
 import { Aggregation } from "#gen/query_pb";
 import { ask, query } from "../api";
+import { answersCsv } from "../bucket_csv";
 import { axisOf, bucketed, coveredRange, holes, resolutionWords } from "../buckets";
 import { Chart, sightOf, type ChartData } from "../chart";
 import { choice, refill } from "../choice";
 import { aligned } from "../core/align";
-import { csvText, type Cell } from "../core/csv";
 import { drawInSlices } from "../core/drawing";
 import { gapBands } from "../core/gap_bands";
 import { bucketsOfLine, lineLimit } from "../core/line_budget";
@@ -14,7 +14,6 @@ import { printable } from "../core/printable";
 import { tookMs } from "../core/pulse_pace";
 import { liveRange, type Range } from "../core/range";
 import { chosenCharts, foldsTogether, labelValues, lineNames, linesOfChart, metricCharts, metricId, usualMetrics, wanted, type MetricChart } from "../core/series_choice";
-import { isoText } from "../core/time_text";
 import { countText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h, hinted } from "../dom";
@@ -432,20 +431,7 @@ export class MetricsTab implements TrialTab {
   }
 
   private saveCsv(): void {
-    const axis = this.drawnAxis ?? "time";
-    const rows: Cell[][] = [];
-    for (const answer of this.answers) {
-      for (const series of answer.series) {
-        const labels = Object.entries(series.key?.labels ?? {}).sort().map(([name, value]) => `${name}=${value}`).join(" ");
-        series.indexes.forEach((index, i) => {
-          const start = Number(answer.start) + index * Number(answer.width);
-          rows.push([series.key?.metricGroup ?? "", series.key?.name ?? "", labels, series.unit, axis === "time" ? isoText(start) : start,
-            series.mins[i] ?? null, series.maxs[i] ?? null, series.means[i] ?? null, series.lasts[i] ?? null, Number(series.counts[i] ?? 0n)]);
-        });
-      }
-    }
-    const head = ["metric_group", "name", "labels", "unit", axis === "time" ? "bucket_start" : "first_batch", "min", "max", "mean", "last", "samples"];
-    download(`stepwell-trial-${this.view?.trial ?? ""}-metrics.csv`, csvText(head, rows));
+    download(`stepwell-trial-${this.view?.trial ?? ""}-metrics.csv`, answersCsv(this.answers, this.drawnAxis ?? "time"));
   }
 
   private savePng(): void {
