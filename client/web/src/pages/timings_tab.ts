@@ -103,7 +103,7 @@ export class TimingsTab implements TrialTab {
     this.rate = new Chart({ title: "Steps per second of stepping", syncKey: "timings", height: rateHeight, ...moves });
     this.hideCharts(true);
     fill(this.ratePanel, h("h2", {}, "Steps per second of stepping"),
-      h("p", { class: "muted" }, "One by what a step takes: what lies between steps (validation, checkpoints) is not in it."), this.rate.element);
+      h("p", { class: "muted" }, "One second divided by what a step takes: what lies between steps (validation, checkpoints) is not in it."), this.rate.element);
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status),
       h("section", { class: "panel" }, h("h2", {}, "Share of the step over the batches"), this.stackNote, this.chart.element),
       this.ratePanel, this.tables);
