@@ -130,6 +130,24 @@ test("a table of other batches than those that are asked for goes, and its CSV w
   await seen('[data-follow="paused"], [data-follow="ended"]');
 });
 
+test("what a refusal has taken away is back once it is taken back", async () => {
+  await openAnew(`#/trial/${trial}/timings?rank=0`, 'table[data-rank="0"]');
+  await seen(sentence);
+  // Once the table is there: it is fresh enough then not to be asked for again at once.
+  const summary = tab.waitForResponse(summaries);
+  await tab.route(buckets, async (route) => {
+    await (await summary).finished();
+    await route.fulfill({ status: 403, contentType: "application/json", body: JSON.stringify({ code: "permission_denied", message: "no" }) });
+  });
+  await tab.selectOption('select[aria-label="Rank"]', "1");
+  await seen('[data-absence="not permitted"]');
+  assert.equal(await count("table[data-rank]:visible"), 0);
+  await tab.unroute(buckets);
+  await tab.click('button:has-text("Try again")');
+  await until("rank 1", async () => (await count(sentence)) === 1 && /500 ms on average/.test(await text(sentence)));
+  await seen('table[data-rank="1"]');
+});
+
 test("a heat map of another metric than the chosen one does not stay", async () => {
   const metric = 'select[aria-label="Metric or scope"]';
   const head = (name) => `.heat h2:has-text("${name} by rank")`;

@@ -245,7 +245,7 @@ export class TimingsTab implements TrialTab {
   private async summarize(range: Range | null, trial: { trialId: bigint }, signal: AbortSignal): Promise<Failure | null> {
     const begun = performance.now();
     const { question, atMs, tookMs: took } = this.summarized;
-    if (this.summary && question === this.asked && begun - atMs < Math.max(tableMs, paceMs(took))) return null;
+    if (this.tableStands && question === this.asked && begun - atMs < Math.max(tableMs, paceMs(took))) return null;
     const asked = this.asked;
     const batchRange = range ? axisOf("batch", range).value : undefined;
     const summary = await ask((options) => query.summarizeTimings({ trial, batchRange }, options), signal);
