@@ -37,6 +37,8 @@ before(async () => {
   ids.push(await raw.write({ trial: "wide", project: "tight", ...clock, series: [timing("step", () => 1), timing("train_batch", () => 0.5)] }));
   ids.push(await raw.write({ trial: "long", ...clock, ticks: 5001, stepUs: 20_000, series: [timing("step", () => 0.02), { group: "training", name: "loss", value: () => 1 }] }));
   ids.push(await raw.write({ trial: "spread", startUs: spreadStartUs, stepUs: 1_000_000, ticks: spreadTicks, series: [{ group: "cpu", name: "cpu_util_simple", unit: "percent", value: spread }] }));
+  // What lies between its steps takes nine times as long as they do.
+  ids.push(await raw.write({ trial: "paused", ...clock, series: [timing("step", () => 0.1)] }));
   raw.close();
   await tab.goto(stand.url);
 }, { timeout: 4 * deadlineMs });
@@ -93,11 +95,14 @@ test("the range is told to the last batch, not to the end of its bucket", async 
   }
 });
 
-test("throughput is how many steps there were in a second", async () => {
-  await show(`#/trial/${ids[0]}/timings`);
-  const legend = '[data-metric="throughput"] .legend';
-  await seen(legend);
-  assert.match((await text(legend)).replace(/\s+/g, " ").trim(), /^steps per second 1(\.0+)? 1?\/s/);
+test("steps per second are told as those of stepping, without what lies between steps", async () => {
+  await show(`#/trial/${ids[7]}/timings`);
+  const panel = '[data-metric="throughput"]';
+  await seen('p:has-text("A step takes 100 ms on average")');
+  assert.match((await text(`${panel} .legend`)).replace(/\s+/g, " ").trim(), /^steps per second of stepping 10(\.0+)? 1?\/s/);
+  assert.equal(await text(`${panel} h2`), "Steps per second of stepping");
+  assert.match(await text(`${panel} p`), /what lies between steps \(validation, checkpoints\) is not in it/);
+  assert.match(await text('p:has-text("A step takes 100 ms")'), /, 10(\.0+)? 1?\/s of stepping, rank 0;/);
 });
 
 test("a picture has the lines that the chart has", async () => {

@@ -5,6 +5,7 @@ import { clockText, isoText, timeText } from "./core/time_text";
 import { countText, secondsText } from "./core/units";
 import type { TrialView } from "./core/view_state";
 import { h, hinted, type Part } from "./dom";
+import type { Failure } from "./failure";
 import type { FollowState } from "./follow";
 
 export interface RangeState {
@@ -16,7 +17,7 @@ export interface RangeState {
   readonly running: boolean;
   /** What is said of a trial that does not run. */
   readonly ended: string;
-  /** "stale": the last question failed; null: there is nothing yet that a stream could tell of. */
+  /** "stale": the last question failed, and is asked again; null: there is nothing yet that a stream could tell of. */
   readonly follow: FollowState | "stale" | null;
 }
 
@@ -92,10 +93,11 @@ function button(focus: string, text: string, label: string, disabled: boolean, a
 
 function followBadge(state: RangeState): HTMLElement {
   const standing = state.view.start !== null;
-  if (!state.running) return h("span", { class: "badge", "data-follow": "ended" }, state.ended);
-  if (standing) return h("span", { class: "badge", "data-follow": "paused" }, "paused");
+  // First what fails: what is asked of a trial that has ended, or of a chosen range, may fail as well.
   if (state.follow === "lost") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "lost" }, "connection lost, reconnecting");
   if (state.follow === "stale") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "stale" }, staleWords);
+  if (!state.running) return h("span", { class: "badge", "data-follow": "ended" }, state.ended);
+  if (standing) return h("span", { class: "badge", "data-follow": "paused" }, "paused");
   if (state.follow === "refused") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "refused" }, "refreshed every few seconds");
   if (state.follow === "polling") {
     return hinted("follow", { class: "badge", "data-tone": "live", "data-follow": "polling" }, "Another tab has the live stream, or the master has no place for one more", "refreshed every few seconds");
@@ -134,6 +136,17 @@ export function rangeTools(state: RangeState, moves: RangeMoves, change: ChangeV
       button("all", "All", "Show all", whole, () => moves.all())),
     running ? button("pause", pausing ? "Pause" : "Follow", pausing ? "Hold what is shown" : "Follow the running trial", pausing && !shown, () => (pausing ? moves.pause() : moves.follow())) : null,
   ];
+}
+
+/** How a tab's last question stands, where it failed. */
+export function followOf(failed: Failure | null, state: FollowState | null): RangeState["follow"] {
+  if (!failed?.passing) return state;
+  return failed.kind === "lost" ? "lost" : "stale";
+}
+
+/** Between a question and its answer what is drawn, and told of it, is of the question before. */
+export function showBusy(element: HTMLElement, isBusy: boolean): void {
+  element.setAttribute("aria-busy", String(isBusy));
 }
 
 /** What changes by itself, apart from the tools: those keep what a person has open. */

@@ -9,10 +9,18 @@ import { bucketsOfLine, cardHeight, lineLimit, valuesMax, type Sight } from "../
 import { livePlan, type Kept } from "../src/core/live_grid";
 import { contrast, heatColor, lineLook } from "../src/core/palette";
 import { paceMs, tookMs, untilNextMs } from "../src/core/pulse_pace";
-import { bucketCount, fit, inSight, liveRange, panned, zoomed } from "../src/core/range";
+import { bucketCount, fit, inSight, liveRange, panned, sameRange, zoomed } from "../src/core/range";
 import { edges, enclosing, other, ownSeconds, stacked, unaccounted } from "../src/core/stacking";
 
 const bounds = { start: 1000, end: 11_000 };
+
+test("ranges are the same where both ends are, and all there is is no range", () => {
+  assert.ok(sameRange({ start: 1, end: 2 }, { start: 1, end: 2 }));
+  assert.ok(sameRange(null, null));
+  assert.ok(!sameRange({ start: 1, end: 2 }, { start: 1, end: 3 }));
+  assert.ok(!sameRange({ start: 0, end: 2 }, { start: 1, end: 2 }));
+  assert.ok(!sameRange(null, { start: 0, end: 2 }));
+});
 
 test("zooming keeps its center and stays within what there is", () => {
   assert.deepEqual(zoomed({ start: 2000, end: 6000 }, 0.5, bounds, "batch", 3000), { start: 2500, end: 4500 });

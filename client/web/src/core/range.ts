@@ -8,6 +8,11 @@ export interface Range {
 
 export type AxisKind = "time" | "batch";
 
+/** null = all there is. */
+export function sameRange(one: Range | null, other: Range | null): boolean {
+  return one?.start === other?.start && one?.end === other?.end;
+}
+
 /** The narrowest stretch that is worth a chart: a millisecond, two batches. */
 export function spanMin(axis: AxisKind): number {
   return axis === "time" ? 1000 : 2;

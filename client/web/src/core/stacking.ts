@@ -131,7 +131,8 @@ export function stackAligned({ indexes, layers }: Stack, start: number, width: n
   return aligned(edges(layers).map((edge) => ({ indexes, means: edge, mins: edge, maxs: edge })), start, width);
 }
 
-/** Steps per second, with the same holes. */
+/** Steps per second of stepping, with the same holes. Buckets of batches tell no times: what lies between steps (validation, checkpoints) is
+ *  not in it, and steps of 0.1 s that begin a second apart are 10 /s. */
 export function rateAligned({ indexes, stepSeconds }: Stack, start: number, width: number): Aligned {
   const rates = stepSeconds.map((seconds) => (seconds > 0 ? 1 / seconds : NaN));
   return aligned([{ indexes, means: rates, mins: rates, maxs: rates }], start, width);

@@ -31,7 +31,7 @@ import { News } from "../news";
 import type { Go } from "../page";
 import { patch } from "../patch";
 import { savePng } from "../picture";
-import { ends, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, type ChangeView } from "../range_tools";
+import { ends, followOf, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, showBusy, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { absenceBox, endedWords, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
 import { trialName } from "../words";
@@ -47,6 +47,8 @@ type Question = Pick<MessageInitShape<typeof QueryBucketsRequestSchema>, "trial"
 
 /** What is shown: of which question, and the answer. */
 interface Shown {
+  /** As `whatIsAsked` had it. */
+  readonly question: string;
   readonly axis: TrialView["axis"];
   readonly metric: KnownSeries;
   readonly clock: Clock;
@@ -105,11 +107,18 @@ export class HeatTab implements TrialTab {
     this.info = info;
     this.showTools();
     this.news.of(info.trial.trialId, isRunning(info) && view.start === null ? this.seriesShown().map((one) => one.seriesNo) : []);
-    const question = JSON.stringify([view.axis, view.start, view.end, view.liveUs, this.metric(), this.clock(), isRunning(info), info.series.length]);
+    const question = JSON.stringify([this.whatIsAsked(), isRunning(info), info.series.length]);
     if (question !== this.asked) {
       this.asked = question;
+      showBusy(this.element, true);
       this.loop.now();
     }
+  }
+
+  /** What a map has to be of, to be what is chosen. */
+  private whatIsAsked(): string {
+    const { view } = this;
+    return JSON.stringify([view?.axis, view?.start, view?.end, view?.liveUs, this.metric(), this.clock()]);
   }
 
   destroy(): void {
@@ -125,8 +134,7 @@ export class HeatTab implements TrialTab {
   private rangeState() {
     const view = this.view as TrialView;
     const bounds = view.axis === "time" && this.info ? timeBounds(this.info.trial) : this.whole;
-    const follow = this.failed ? (this.failed.kind === "lost" ? "lost" as const : "stale" as const) : this.news.state;
-    return { view, shown: this.range, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info), follow };
+    return { view, shown: this.range, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info), follow: followOf(this.failed, this.news.state) };
   }
 
   /** The map keeps the axis before until the answer of the new one is there: microseconds are no batches. */
@@ -198,11 +206,13 @@ export class HeatTab implements TrialTab {
   private async look(signal: AbortSignal): Promise<Outcome> {
     const { view, info } = this;
     if (!view || !info) return "stop";
+    const asked = this.whatIsAsked();
     const clock = this.clock();
     const series = this.seriesShown();
     const metric = series[0];
     if (!metric) {
       this.showNothing(absenceBox(info, "series"));
+      showBusy(this.element, false);
       return isRunning(info) ? "fine" : "stop";
     }
     const labels = rowLabels.filter((name) => series.some((one) => one.labels[name] !== undefined));
@@ -225,7 +235,8 @@ export class HeatTab implements TrialTab {
     const newest = this.askedRange(view, info);
     const shown = range && newest ? { start: newest.start, end: Math.max(newest.start + 1, range.end, Math.min(newest.end, covered.end)) } : newest;
     this.range = shown ?? covered;
-    this.showAnswer(answer.value, { axis: view.axis, metric, clock, groupBy, range: shown }, info);
+    this.showAnswer(answer.value, { question: asked, axis: view.axis, metric, clock, groupBy, range: shown }, info);
+    showBusy(this.element, false);
     this.showTools();
     this.drawnMs = performance.now() - this.answeredAtMs;
     return isRunning(info) && view.start === null ? "fine" : "stop";
@@ -249,7 +260,12 @@ export class HeatTab implements TrialTab {
 
   private showFailure(failure: Failure): Outcome {
     this.failed = failure;
-    if (!failure.passing || !this.shown) this.showNothing(failureBox(failure, () => this.loop.now()));
+    showBusy(this.element, false);
+    // What passes takes no map away that is of what is asked for: another metric's would stand under this one's name.
+    if (!failure.passing || this.shown?.question !== this.whatIsAsked()) {
+      this.showNothing(failureBox(failure, () => this.loop.now()));
+      this.range = (this.view && this.info && this.askedRange(this.view, this.info)) ?? this.whole;
+    }
     this.showTools();
     return failure.passing ? "failed" : "stop";
   }
@@ -260,7 +276,7 @@ export class HeatTab implements TrialTab {
     fill(this.place, instead);
   }
 
-  private showAnswer(answer: QueryBucketsResponse, asked: Pick<Shown, "axis" | "metric" | "clock" | "groupBy"> & { range: Range | null }, info: TrialInfo): void {
+  private showAnswer(answer: QueryBucketsResponse, asked: Pick<Shown, "question" | "axis" | "metric" | "clock" | "groupBy"> & { range: Range | null }, info: TrialInfo): void {
     const order = new Intl.Collator("en", { numeric: true });
     const nameOf = (series: BucketSeries): string => asked.groupBy.map((name) => `${name} ${series.key?.labels[name] ?? "–"}`).join(", ") || "all";
     const rows = answer.series.filter((series) => clockOf(series.key?.labels ?? {}) === asked.clock)
@@ -271,7 +287,7 @@ export class HeatTab implements TrialTab {
     if (grid === "empty") return this.showNothing(stateBox("empty", "No samples in this range", "They lie outside of it, or have no batch: choose another axis or all.", all));
     if (grid === "too many") return this.showNothing(stateBox("failed", "More cells than a browser draws", `${countText(rows.length)} rows of this range at once. Choose a shorter one; the command line has all: stepwell export.`, all));
     const range = { start: grid.start, end: grid.start + grid.columnCount * grid.width };
-    this.shown = { axis: asked.axis, metric: asked.metric, clock: asked.clock, answer, rows, groupBy: asked.groupBy, range, grid };
+    this.shown = { question: asked.question, axis: asked.axis, metric: asked.metric, clock: asked.clock, answer, rows, groupBy: asked.groupBy, range, grid };
     this.showWords(this.shown);
     patch(this.gaps, asked.axis === "batch" && gapNote([{ name: "", trial: String(info.trial.trialId), gaps: holes(answer) }], asked.metric.metricGroup));
     if (this.map.element.parentNode !== this.place) fill(this.place, this.head, this.note, this.gaps, this.map.element, this.leads);

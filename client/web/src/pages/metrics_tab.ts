@@ -26,7 +26,7 @@ import { News } from "../news";
 import type { Go } from "../page";
 import { patch } from "../patch";
 import { savePng } from "../picture";
-import { ends, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, staleWords, toolsKey, type ChangeView } from "../range_tools";
+import { ends, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, showBusy, staleWords, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
 import { labelsText } from "../words";
@@ -70,7 +70,10 @@ export class MetricsTab implements TrialTab {
   private info: TrialInfo | null = null;
   private charts: MetricChart[] = [];
   private asked = "";
+  /** What is asked for, once it is known: where the next move goes on from. */
   private shown: Range | null = null;
+  /** What the charts are of, until the answer is there; null = nothing is drawn. */
+  private drawnRange: Range | null = null;
   private whole: Range | null = null;
   private drawnAxis: TrialView["axis"] | null = null;
   private drawnView: TrialView | null = null;
@@ -108,6 +111,7 @@ export class MetricsTab implements TrialTab {
     const question = JSON.stringify([view.axis, view.start, view.end, view.liveUs, view.lines, [...view.labels], this.charts.map((chart) => [chart.id, chart.series.length]), isRunning(info)]);
     if (question !== this.asked) {
       this.asked = question;
+      showBusy(this.place, this.charts.length > 0);
       this.loop.now();
     }
   }
@@ -143,7 +147,8 @@ export class MetricsTab implements TrialTab {
     if (!view || !info) return;
     const state = this.rangeState();
     const shared = sharingWords(this.shared, isRunning(info));
-    patch(this.status, rangeStatus(state),
+    const told = this.drawnRange === null ? this.shown : this.ofThisAxis() ? this.drawnRange : null;
+    patch(this.status, rangeStatus({ ...state, shown: told }),
       this.failed && this.news.state !== "lost" && hinted("stale", { class: "badge", "data-tone": "warn", "data-stale": "" }, `${this.failed.title}. ${this.failed.advice}`, staleWords),
       shared && hinted("shared", { class: "badge", "data-tone": "warn", "data-shared": "" }, printable(shared.title), shared.text));
     refill(this.tools, toolsKey(state, info.series.length, this.answers.length > 0), () => this.makeTools(view, info));
@@ -330,8 +335,13 @@ export class MetricsTab implements TrialTab {
 
   private showFailure(failure: Failure): Outcome {
     this.failed = failure;
+    showBusy(this.place, false);
     // What passes takes no chart away that shows what is asked for: another range's would stand under its words.
     const stays = failure.passing && this.view === this.drawnView;
+    if (!stays) {
+      this.answers = [];
+      this.drawnRange = null;
+    }
     for (const card of this.cards.values()) {
       if (!stays || card.chart.element.hidden) this.showNote(card, failureBox(failure, () => this.loop.now()));
     }
@@ -357,6 +367,7 @@ export class MetricsTab implements TrialTab {
     if (range === null) this.whole = all;
     this.shown = range === null ? (view.axis === "time" && this.info ? { start: timeBounds(this.info.trial).start, end: this.newestEnd(this.info) } : all)
       : range.end > range.start ? range : { start: range.start, end: Math.max(this.newest(), range.start) + 1 };
+    this.drawnRange = this.shown;
     const found = this.seriesOfCharts();
     this.showTools();
     const width = this.chartWidth();
@@ -366,6 +377,7 @@ export class MetricsTab implements TrialTab {
     this.isFirst = pace === "tasks";
     const drawing = await drawInSlices(this.charts, (chart) => this.showChart(chart, view, found.get(chart.id), width, pace === "frames"), () => signal.aborted, pace);
     this.drawnMs = drawing.busyMs;
+    if (drawing.isWhole) showBusy(this.place, false);
     return drawing.isWhole;
   }
 
@@ -392,7 +404,8 @@ export class MetricsTab implements TrialTab {
   private showChart(metric: MetricChart, view: TrialView, found: Answered | undefined, width: number | undefined, follows: boolean): void {
     const card = this.cards.get(metric.id);
     if (!card) return;
-    if (!found || !this.shown || found.series.every((series) => series.indexes.length === 0)) {
+    const range = this.drawnRange;
+    if (!found || !range || found.series.every((series) => series.indexes.length === 0)) {
       this.showNote(card, this.emptyNote(view));
       return;
     }
@@ -403,7 +416,6 @@ export class MetricsTab implements TrialTab {
       view.lines === "each" && metric.series.length <= linesOfChart("each") && " Charts of so many lines beside each other are more than can be seen: choose some of them.") : null;
     const gaps = view.axis === "batch" ? gapNote([{ name: "", trial: view.trial, gaps: holes(answer) }], metric.metricGroup) : null;
     this.showNote(card, folded || gaps ? h("div", {}, folded, gaps) : null);
-    const range = this.shown;
     // By its place among all of the chart: what has no samples here is left out of the answer.
     const places = series.map((one) => metric.series.findIndex((known) => known.seriesNo === one.seriesNos[0]));
     const names = folds ? [] : lineNames(metric.series).map(printable);
@@ -435,9 +447,8 @@ export class MetricsTab implements TrialTab {
   }
 
   private savePng(): void {
-    const shown = this.rangeState().shown;
     if (!this.info) return;
-    const range = shown ? `, ${rangeWords(shown, this.drawnAxis ?? "time")}` : "";
+    const range = this.drawnRange ? `, ${rangeWords(this.drawnRange, this.drawnAxis ?? "time")}` : "";
     const charts = this.charts.map((chart) => this.cards.get(chart.id)?.chart.drawn() ?? null);
     savePng(`stepwell-trial-${this.view?.trial ?? ""}-metrics.png`, `${trialName(this.info.trial)}${range}`, charts);
   }

@@ -11,7 +11,7 @@ import { gapBands, type KnownGap } from "../core/gap_bands";
 import { lineLook, othersColor, restColor, type LineLook } from "../core/palette";
 import { printable } from "../core/printable";
 import { paceMs, tookMs } from "../core/pulse_pace";
-import { bucketCount, type Range } from "../core/range";
+import { bucketCount, sameRange, type Range } from "../core/range";
 import { formatSorting, parseSorting, pressed } from "../core/sorting";
 import { other, rateAligned, stackAligned, stacked, unaccounted, wholeShares, type ScopeTotals, type Stack } from "../core/stacking";
 import { rankSelector, shownRank } from "../core/timing_rank";
@@ -27,7 +27,7 @@ import type { Failure } from "../failure";
 import type { Go } from "../page";
 import { patch } from "../patch";
 import { savePng } from "../picture";
-import { ends, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, toolsKey, type ChangeView } from "../range_tools";
+import { ends, followOf, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, showBusy, toolsKey, type ChangeView } from "../range_tools";
 import { sortHead } from "../sort_head";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme, theme } from "../theme";
@@ -46,6 +46,16 @@ const heads: Readonly<Record<TimingColumn, string>> = {
 };
 /** As many characters as three lines have where they are narrowest. */
 const labelsInSight = 45;
+
+/** What the charts show: of which question, and the answer. */
+interface Drawn {
+  readonly rank: string;
+  /** As asked; null = all. */
+  readonly range: Range | null;
+  readonly shown: Range;
+  readonly stack: Stack;
+  readonly answer: QueryBucketsResponse;
+}
 
 export class TimingsTab implements TrialTab {
   readonly element = h("section", { class: "through", "aria-label": "Timings" });
@@ -69,6 +79,8 @@ export class TimingsTab implements TrialTab {
   private summary: SummarizeTimingsResponse | null = null;
   /** The batches that it is of; null = all. */
   private summed: Range | null = null;
+  /** It is shown: no failure stands there. */
+  private tableStands = false;
   /** Of which question it is, as of when, and what it took. */
   private summarized = { question: "", atMs: -Infinity, tookMs: 0 };
   private readonly live = new LiveBatches();
@@ -76,7 +88,7 @@ export class TimingsTab implements TrialTab {
   private chartsBegunMs = 0;
   private answeredAtMs = 0;
   private drawnMs = 0;
-  private stack: { stack: Stack; answer: QueryBucketsResponse } | null = null;
+  private drawn: Drawn | null = null;
   private failed: Failure | null = null;
 
   constructor(private readonly go: Go) {
@@ -88,9 +100,10 @@ export class TimingsTab implements TrialTab {
       onReset: () => this.moves.all(),
     };
     this.chart = new Chart({ title: "Share of the step by scope", syncKey: "timings", height: chartHeight, ...moves });
-    this.rate = new Chart({ title: "Steps per second", syncKey: "timings", height: rateHeight, ...moves });
+    this.rate = new Chart({ title: "Steps per second of stepping", syncKey: "timings", height: rateHeight, ...moves });
     this.hideCharts(true);
-    fill(this.ratePanel, h("h2", {}, "Throughput"), this.rate.element);
+    fill(this.ratePanel, h("h2", {}, "Steps per second of stepping"),
+      h("p", { class: "muted" }, "One second divided by what a step takes: what lies between steps (validation, checkpoints) is not in it."), this.rate.element);
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status),
       h("section", { class: "panel" }, h("h2", {}, "Share of the step over the batches"), this.stackNote, this.chart.element),
       this.ratePanel, this.tables);
@@ -101,15 +114,17 @@ export class TimingsTab implements TrialTab {
     // Steps are counted in batches, whatever axis another tab has.
     const ours: TrialView = view.axis === "batch" ? view : { ...view, axis: "batch", start: null, end: null, liveUs: 0 };
     this.given = view;
-    const isReordered = this.view !== null && this.view.sort !== ours.sort;
+    // The table that is there has all ranks.
+    const isTableAnother = this.view !== null && (this.view.sort !== ours.sort || this.view.rank !== ours.rank);
     this.view = ours;
     this.info = info;
     this.showTools();
-    if (isReordered) this.showTables();
+    if (isTableAnother) this.showTables();
     this.hearOrNot();
     const question = JSON.stringify([ours.start, ours.end, ours.rank, isRunning(info), info.trial.attemptCount]);
     if (question !== this.asked) {
       this.asked = question;
+      showBusy(this.element, true);
       this.loop.now();
     }
   }
@@ -144,8 +159,7 @@ export class TimingsTab implements TrialTab {
 
   private rangeState() {
     const running = this.info !== null && isRunning(this.info);
-    const follow = this.failed ? (this.failed.kind === "lost" ? "lost" as const : "stale" as const) : this.news.state;
-    return { view: this.view as TrialView, shown: this.shown, bounds: this.whole, running, ended: endedWords(this.info), follow };
+    return { view: this.view as TrialView, shown: this.shown, bounds: this.whole, running, ended: endedWords(this.info), follow: followOf(this.failed, this.news.state) };
   }
 
   private ranks(): number[] {
@@ -157,18 +171,24 @@ export class TimingsTab implements TrialTab {
     return shownRank(this.view?.rank ?? "", this.ranks());
   }
 
+  /** null = all there is. */
+  private askedRange(): Range | null {
+    const { view } = this;
+    return view && view.start !== null && view.end !== null ? { start: view.start, end: view.end } : null;
+  }
+
   private showTools(): void {
     const view = this.view;
     if (!view) return;
     const state = this.rangeState();
     patch(this.status, rangeStatus(state));
-    refill(this.tools, toolsKey(state, this.ranks(), this.summary !== null), () => {
+    refill(this.tools, toolsKey(state, this.ranks(), this.tableStands, this.drawn !== null), () => {
       const ranks = h("select", { "aria-label": "Rank", "data-focus": "rank", onchange: () => this.change({ rank: ranks.value }, "push") },
         this.ranks().map((rank) => h("option", { value: rank }, rankText(rank))), h("option", { value: "all" }, "all ranks together"));
       ranks.value = this.rank();
       return [ranks, ...rangeTools(state, this.moves, this.change, ["batch"]), ends(
-        h("button", { type: "button", "data-focus": "csv", disabled: !this.summary, onclick: () => this.saveCsv() }, "CSV"),
-        h("button", { type: "button", "data-focus": "png", disabled: !this.summary || !this.shown, onclick: () => this.savePng() }, "PNG"), linkButton())];
+        h("button", { type: "button", "data-focus": "csv", disabled: !this.tableStands, onclick: () => this.saveCsv() }, "CSV"),
+        h("button", { type: "button", "data-focus": "png", disabled: !this.drawn, onclick: () => this.savePng() }, "PNG"), linkButton())];
     });
   }
 
@@ -176,7 +196,7 @@ export class TimingsTab implements TrialTab {
     const { view, info } = this;
     if (!view || !info) return "stop";
     const trial = { trialId: info.trial.trialId };
-    const range = view.start !== null && view.end !== null ? { start: view.start, end: view.end } : null;
+    const range = this.askedRange();
     const table = this.summarize(range, trial, signal);
     // Beside the charts, but for the first, which tells of which ranks there are.
     if (!this.summary) await table;
@@ -187,9 +207,12 @@ export class TimingsTab implements TrialTab {
 
   private async lookCharts(view: TrialView, info: TrialInfo, range: Range | null, trial: { trialId: bigint }, signal: AbortSignal): Promise<Outcome> {
     this.chartsBegunMs = performance.now();
-    const selector = rankSelector(this.rank(), this.ranks(), info.series);
+    const rank = this.rank();
+    const selector = rankSelector(rank, this.ranks(), info.series);
     if (!selector) {
-      this.stack = null;
+      this.drawn = null;
+      this.failed = null;
+      showBusy(this.element, false);
       this.hideCharts(true);
       fill(this.stackNote, stateBox("empty", "No chart of what is without rank", "None of its series is among those that this page lists; its table is below."));
       this.showTools();
@@ -207,11 +230,12 @@ export class TimingsTab implements TrialTab {
     this.answeredAtMs = performance.now();
     this.failed = null;
     const scopes = buckets.value.series.filter((series) => series.kind === SeriesKind.DURATION && series.key?.labels["clock"] !== "device");
-    this.stack = { stack: stacked(scopes.map(scopeTotals), layersMax), answer: buckets.value };
     const covered = coveredRange(buckets.value);
     if (range === null) this.whole = covered;
     this.shown = range ?? covered;
+    this.drawn = { rank, range, shown: this.shown, stack: stacked(scopes.map(scopeTotals), layersMax), answer: buckets.value };
     this.showStack();
+    showBusy(this.element, false);
     this.showTools();
     this.drawnMs = performance.now() - this.answeredAtMs;
     return isRunning(info) && view.start === null ? "fine" : "stop";
@@ -221,7 +245,7 @@ export class TimingsTab implements TrialTab {
   private async summarize(range: Range | null, trial: { trialId: bigint }, signal: AbortSignal): Promise<Failure | null> {
     const begun = performance.now();
     const { question, atMs, tookMs: took } = this.summarized;
-    if (this.summary && question === this.asked && begun - atMs < Math.max(tableMs, paceMs(took))) return null;
+    if (this.tableStands && question === this.asked && begun - atMs < Math.max(tableMs, paceMs(took))) return null;
     const asked = this.asked;
     const batchRange = range ? axisOf("batch", range).value : undefined;
     const summary = await ask((options) => query.summarizeTimings({ trial, batchRange }, options), signal);
@@ -229,7 +253,10 @@ export class TimingsTab implements TrialTab {
     if (!summary.ok) return summary.failure;
     this.summary = summary.value;
     this.summed = range;
+    this.tableStands = true;
+    this.tables.hidden = false;
     this.showTables();
+    this.showTools();
     const done = performance.now();
     this.summarized = { question: asked, atMs: done, tookMs: done - begun };
     this.hearOrNot(); // Its ranks are known.
@@ -238,9 +265,21 @@ export class TimingsTab implements TrialTab {
 
   private showFailure(failure: Failure): Outcome {
     this.failed = failure;
-    if (!failure.passing || !this.summary) {
+    showBusy(this.element, false);
+    // What passes takes nothing away that is of what is asked for: another rank's charts would stand under this one's name.
+    const range = this.askedRange();
+    const stays = failure.passing && this.drawn !== null && this.drawn.rank === this.rank() && sameRange(this.drawn.range, range);
+    if (!stays) {
+      this.drawn = null;
+      this.shown = range ?? this.whole;
       fill(this.stackNote, failureBox(failure, () => this.loop.now()));
       this.hideCharts(true);
+    }
+    if (!this.summary || !failure.passing || !sameRange(this.summed, range)) {
+      this.tableStands = false;
+      // One box tells it: where the charts are, unless they are shown.
+      this.tables.hidden = !stays;
+      if (stays) fill(this.tables, failureBox(failure, () => this.loop.now()));
     }
     this.showTools();
     return failure.passing ? "failed" : "stop";
@@ -252,40 +291,39 @@ export class TimingsTab implements TrialTab {
   }
 
   private showStack(): void {
-    const { stack, info, shown } = this;
-    if (!stack || !info || !shown) return;
-    const { indexes, layers, meanStepSeconds: mean } = stack.stack;
+    const { drawn, info } = this;
+    if (!drawn || !info) return;
+    const { rank, shown, stack, answer } = drawn;
+    const { indexes, layers, meanStepSeconds: mean } = stack;
     if (indexes.length === 0) {
       this.hideCharts(true);
-      fill(this.stackNote, this.view?.start != null
+      fill(this.stackNote, drawn.range
         ? stateBox("empty", "No steps in this range", "They lie outside of it.", h("button", { type: "button", onclick: () => this.moves.all() }, "Show all"))
         : absenceBox(info, "steps"));
       return;
     }
-    const answer = stack.answer;
-    const gaps = this.ownGaps(answer, info);
+    const gaps = this.ownGaps(rank, answer, info);
     const bands = gapBands(gaps, shown, "timing", (shown.end - shown.start) / 100, "batch");
     // Many times a second, under who is on its link.
-    patch(this.stackNote, h("p", { class: "muted" }, `A step takes ${secondsText(mean)} on average, ${valueText(1 / mean, "1/s")}${this.rank() === "all" ? ", over all ranks" : `, ${rankText(Number(this.rank()))}`}; the chart is its whole, 100 %.`),
+    patch(this.stackNote, h("p", { class: "muted" }, `A step takes ${secondsText(mean)} on average, ${valueText(1 / mean, "1/s")} of stepping, ${rank === "all" ? "over all ranks" : rankText(Number(rank))}; the chart is its whole, 100 %.`),
       gapNote([{ name: "", trial: String(info.trial.trialId), gaps }], "timing"));
     const looks = layers.map((layer, at): LineLook => layer.name === unaccounted || layer.name === other
       ? { color: layer.name === other ? othersColor(theme()) : restColor(theme()), dash: [] } : { color: lineLook(at, theme()).color, dash: [] });
     const [start, width] = [Number(answer.start), Number(answer.width)];
     this.hideCharts(false);
     // What stands still is told as the table tells it: of all that is shown.
-    const follows = isRunning(info) && this.view?.start === null;
+    const follows = isRunning(info) && drawn.range === null;
     const rest = (values: readonly string[]) => (follows ? {} : { rest: { words: "all batches shown", values } });
-    this.rate.show({ aligned: rateAligned(stack.stack, start, width), names: ["steps per second"], unit: "1/s", range: shown, axis: "batch", bands, ...rest([valueText(1 / mean, "1/s")]) });
+    this.rate.show({ aligned: rateAligned(stack, start, width), names: ["steps per second of stepping"], unit: "1/s", range: shown, axis: "batch", bands, ...rest([valueText(1 / mean, "1/s")]) });
     this.chart.show({
-      aligned: stackAligned(stack.stack, start, width),
+      aligned: stackAligned(stack, start, width),
       names: layers.map((layer) => printable(layer.name)), unit: "share", range: shown, axis: "batch", bands, stacked: true, looks,
-      ...rest(wholeShares(stack.stack).map((share) => `${(share * 100).toFixed(1)} %`)),
+      ...rest(wholeShares(stack).map((share) => `${(share * 100).toFixed(1)} %`)),
     });
   }
 
   /** Of the rank that is shown, or of all; not those of a machine's sampler. */
-  private ownGaps(answer: QueryBucketsResponse, info: TrialInfo): KnownGap[] {
-    const shown = this.rank();
+  private ownGaps(shown: string, answer: QueryBucketsResponse, info: TrialInfo): KnownGap[] {
     const ranks = new Map(info.writers.map((writer) => [writer.writerNo, writer.rank]));
     return holes(answer).filter(({ writerNo }) => {
       const rank = ranks.get(writerNo);
@@ -295,7 +333,7 @@ export class TimingsTab implements TrialTab {
 
   private showTables(): void {
     const { summary, info } = this;
-    if (!summary || !info) return;
+    if (!summary || !info || !this.tableStands) return;
     if (summary.timings.length === 0) {
       patch(this.tables, this.summed ? stateBox("empty", "No steps in this range", "They lie outside of it.") : absenceBox(info, "timings"));
       return;
@@ -369,9 +407,10 @@ export class TimingsTab implements TrialTab {
   }
 
   private savePng(): void {
-    if (!this.info || !this.shown) return;
-    const rank = this.rank() === "all" ? "all ranks" : rankText(Number(this.rank()));
-    savePng(`stepwell-trial-${this.view?.trial ?? ""}-timings.png`, `${trialName(this.info.trial)}, ${rank}, ${rangeWords(this.shown, "batch")}`, [this.chart.drawn(), this.rate.drawn()]);
+    const { drawn } = this;
+    if (!this.info || !drawn) return;
+    const rank = drawn.rank === "all" ? "all ranks" : rankText(Number(drawn.rank));
+    savePng(`stepwell-trial-${this.view?.trial ?? ""}-timings.png`, `${trialName(this.info.trial)}, ${rank}, ${rangeWords(drawn.shown, "batch")}`, [this.chart.drawn(), this.rate.drawn()]);
   }
 }
 

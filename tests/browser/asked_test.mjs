@@ -1,0 +1,215 @@
+// What is drawn is told by the question that it answers: between a question and its answer, and where no answer comes.
+//
+//   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test asked_test.mjs
+import assert from "node:assert/strict";
+import { before, beforeEach, test } from "node:test";
+import { duration, RawWriters } from "./raw_writer.mjs";
+import { deadlineMs, Stand, until } from "./stand.mjs";
+import { bin, closesAtEnd, count, foreign, openTab, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
+
+const stand = new Stand(bin, page);
+const ticks = 100;
+const startUs = (Math.floor(Date.now() / 1000) - ticks - 10) * 1e6;
+const buckets = "**/stepwell.v1.QueryService/QueryBuckets";
+const summaries = "**/stepwell.v1.QueryService/SummarizeTimings";
+/** Of ranks 0 and 1. */
+const stepSeconds = [0.1, 0.5];
+let trial;
+
+before(async () => {
+  await stand.startMaster();
+  await openTab(stand);
+  const raw = new RawWriters(stand.ports.grpc);
+  const timing = (name, seconds) => ({ group: "timing", name, unit: "seconds", kind: duration, value: () => seconds });
+  for (const [rank, seconds] of stepSeconds.entries()) {
+    trial = await raw.write({ trial: "a", rank, startUs, stepUs: 1_000_000, ticks, firstBatch: 0, series: [timing("step", seconds), timing("forward", seconds / 2), { group: "training", name: "loss", value: (tick) => 1 / (tick + 1) }] });
+  }
+  raw.close();
+  await tab.goto(stand.url);
+  // What is written into pictures.
+  await tab.addInitScript(() => {
+    const { fillText } = CanvasRenderingContext2D.prototype;
+    window.written = [];
+    CanvasRenderingContext2D.prototype.fillText = function (words, ...more) {
+      window.written.push(words);
+      return fillText.call(this, words, ...more);
+    };
+  });
+  await tab.reload();
+}, { timeout: 4 * deadlineMs });
+
+// Whatever a test before has left.
+beforeEach(() => tab.unrouteAll({ behavior: "ignoreErrors" }));
+closesAtEnd(stand);
+
+const refuse = (route) => route.fulfill({ status: 503, contentType: "application/json", body: JSON.stringify({ code: "unavailable", message: "recovering" }) });
+const sentence = 'p:has-text("A step takes"):has-text("on average")';
+const rate = '[data-metric="throughput"]';
+const busy = '[aria-busy="true"]';
+const unavailable = '[data-absence="unavailable"]';
+/** Whatever was shown before; `shows` is seen of it. */
+async function openAnew(hash, shows) {
+  await show("#/trials");
+  await seen("tbody tr");
+  await show(hash);
+  await seen(shows);
+}
+
+/** The head of the picture that is saved. */
+async function headOfPng() {
+  await tab.evaluate(() => { window.written = []; });
+  await saved('button:has-text("PNG")');
+  return tab.evaluate((name) => window.written.find((words) => words.startsWith(name)), "a, ");
+}
+
+/** Holds the answers to questions from now on; `letGo` gives them. */
+async function held(url) {
+  const routes = [];
+  const hold = (route) => void routes.push(route);
+  await tab.route(url, hold);
+  return {
+    asked: () => until("a question", () => routes.length > 0),
+    letGo: async () => {
+      await tab.unroute(url, hold);
+      for (const route of routes) await route.continue().catch(() => undefined); // The page may have given it up.
+    },
+  };
+}
+
+test("until another rank's timings are there, the words and the picture are of the rank that is drawn", async () => {
+  await openAnew(`#/trial/${trial}/timings?rank=0`, sentence);
+  assert.match(await text(sentence), /A step takes 100 ms on average, 10(\.0+)? 1?\/s of stepping, rank 0;/);
+  assert.equal(await count(busy), 0);
+  const answers = await held(buckets);
+  await tab.selectOption('select[aria-label="Rank"]', "1");
+  await answers.asked();
+  await seen(busy);
+  await seen('table[data-rank="1"]'); // of which all ranks are known
+  await tab.click(".top > button");
+  assert.match(await text(sentence), /100 ms on average.* rank 0;/);
+  assert.match(await headOfPng(), /^a, rank 0, batches 0 to 99$/);
+  await answers.letGo();
+  await until("rank 1", async () => /500 ms on average, 2(\.0+)? 1?\/s of stepping, rank 1;/.test(await text(sentence)));
+  assert.equal(await count(busy), 0);
+  assert.match(await headOfPng(), /^a, rank 1, batches 0 to 99$/);
+});
+
+test("timings of another rank that are not answered take away what is drawn, and say so on a trial that has ended", async () => {
+  await openAnew(`#/trial/${trial}/timings?rank=0`, sentence);
+  await tab.route(buckets, refuse);
+  await tab.selectOption('select[aria-label="Rank"]', "1");
+  await seen(unavailable);
+  await seen('[data-follow="stale"]');
+  await seen('table[data-rank="1"]');
+  assert.equal(await count(`${rate}:visible`), 0);
+  assert.equal(await count(sentence), 0);
+  assert.ok(await tab.isDisabled('button:has-text("PNG")'));
+  await tab.click(".top > button");
+  assert.equal(await count(sentence), 0);
+  await tab.unroute(buckets, refuse);
+  await tab.click(`${unavailable} button:has-text("Try again")`);
+  await until("rank 1", async () => (await count(sentence)) === 1 && /500 ms on average/.test(await text(sentence)));
+  await seen('[data-follow="ended"]');
+  assert.equal(await count(unavailable), 0);
+});
+
+test("a table of other batches than those that are asked for goes, and its CSV with it", async () => {
+  await openAnew(`#/trial/${trial}/timings?rank=0`, 'table[data-rank="0"]');
+  await tab.route(summaries, refuse);
+  await show(`#/trial/${trial}/timings?rank=0&axis=batch&from=10&to=20`);
+  await seen(unavailable);
+  await until("the range that the charts have", async () => (await text("[data-range]")) === "batches 10 to 19");
+  await seen(sentence);
+  await seen('[data-follow="stale"]');
+  assert.equal(await count("table[data-rank]"), 0);
+  assert.ok(await tab.isDisabled('button:has-text("CSV")'));
+  await tab.unroute(summaries, refuse);
+  await tab.click(`${unavailable} button:has-text("Try again")`);
+  await seen('h2:has-text("batches 10 to 19")');
+  assert.ok(await tab.isEnabled('button:has-text("CSV")'));
+  await seen('[data-follow="paused"], [data-follow="ended"]');
+});
+
+test("what a refusal has taken away is back once it is taken back", async () => {
+  await openAnew(`#/trial/${trial}/timings?rank=0`, 'table[data-rank="0"]');
+  await seen(sentence);
+  // Once the table is there: it is fresh enough then not to be asked for again at once.
+  const summary = tab.waitForResponse(summaries);
+  await tab.route(buckets, async (route) => {
+    await (await summary).finished();
+    await route.fulfill({ status: 403, contentType: "application/json", body: JSON.stringify({ code: "permission_denied", message: "no" }) });
+  });
+  await tab.selectOption('select[aria-label="Rank"]', "1");
+  await seen('[data-absence="not permitted"]');
+  assert.equal(await count("table[data-rank]:visible"), 0);
+  await tab.unroute(buckets);
+  await tab.click('button:has-text("Try again")');
+  await until("rank 1", async () => (await count(sentence)) === 1 && /500 ms on average/.test(await text(sentence)));
+  await seen('table[data-rank="1"]');
+});
+
+test("a heat map of another metric than the chosen one does not stay", async () => {
+  const metric = 'select[aria-label="Metric or scope"]';
+  const head = (name) => `.heat h2:has-text("${name} by rank")`;
+  await openAnew(`#/trial/${trial}/heat?axis=batch`, head("step"));
+  const answers = await held(buckets);
+  await tab.selectOption(metric, "timing/forward");
+  await answers.asked();
+  await seen(busy);
+  await seen(head("step"));
+  await answers.letGo();
+  await seen(head("forward"));
+  await until("the answer", async () => (await count(busy)) === 0);
+  await tab.route(buckets, refuse);
+  await tab.selectOption(metric, "timing/step");
+  await seen(unavailable);
+  await seen('[data-follow="stale"]');
+  assert.equal(await count(".heat canvas:visible"), 0);
+  assert.ok(await tab.isDisabled('button:has-text("PNG")'));
+  await tab.unroute(buckets, refuse);
+  await tab.click(`${unavailable} button:has-text("Try again")`);
+  await seen(head("step"));
+  await seen('[data-follow="ended"]');
+});
+
+test("until the charts of a range are there, the words and the picture are of the range that is drawn", async () => {
+  const range = () => text("[data-range]");
+  const hash = `#/trial/${trial}/metrics?axis=batch&m=training%2Floss`;
+  await openAnew(hash, '[data-metric="training/loss"] canvas');
+  assert.equal(await range(), "batches 0 to 99");
+  const answers = await held(buckets);
+  await show(`${hash}&from=10&to=20`);
+  await answers.asked();
+  await seen(busy);
+  assert.equal(await range(), "batches 0 to 99");
+  assert.equal(await headOfPng(), "a, batches 0 to 99");
+  // Moves go on from what was asked for last.
+  await tab.click('button[aria-label="Later"]');
+  await until("the next range", () => /from=15&to=25/.test(tab.url()));
+  assert.equal(await range(), "batches 0 to 99");
+  await answers.letGo();
+  await until("the range", async () => (await range()) === "batches 15 to 24");
+  await until("the charts", async () => (await count(busy)) === 0);
+  assert.equal(await headOfPng(), "a, batches 15 to 24");
+  // Of time after batches, too.
+  const later = await held(buckets);
+  await show(`#/trial/${trial}/metrics?m=training%2Floss`);
+  await later.asked();
+  await seen(busy);
+  assert.equal(await headOfPng(), "a, batches 15 to 24");
+  await later.letGo();
+  await until("the range in time", async () => (await count(busy)) === 0 && /UTC/.test(await range()));
+  // Where none comes nothing of before is saved.
+  await tab.route(buckets, refuse);
+  await show(`${hash}&from=30&to=40`);
+  await seen(unavailable);
+  await until("what is asked for", async () => (await range()) === "batches 30 to 39");
+  assert.ok(await tab.isDisabled('button:has-text("PNG")'));
+  assert.ok(await tab.isDisabled('button:has-text("CSV")'));
+  await tab.unroute(buckets, refuse);
+});
+
+test("nothing went wrong in the page, and nothing was asked of others", () => {
+  assert.deepEqual(troubles, []);
+  assert.deepEqual(foreign, []);
+});
