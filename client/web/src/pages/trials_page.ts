@@ -171,7 +171,7 @@ export class TrialsPage implements Page {
       cell("Began (UTC)", "", timeText(began).replace(" UTC", ""), " ", h("span", { class: "muted nowrap" }, agoText(began, now))),
       cell("Lasted", "number", trial.sampleCount > 0n ? secondsText(lasted) : "–"),
       cell("Utilisation", "", this.utilisations.place(trial)),
-      cell("Writers", "number", countText(trial.writerCount)),
+      cell("Ranks and samplers", "number", countText(trial.writerCount)),
       cell("Series", "number", countText(trial.seriesCount)),
       cell("Samples", "number", countText(trial.sampleCount)),
       cell("Missing", trial.samplesMissing > 0n ? "number worse" : "number", trial.samplesMissing > 0n ? countText(trial.samplesMissing) : "none counted"));
