@@ -182,8 +182,12 @@ test("compared, by batch or by time since start, a gap is a band that tells whos
   await tab.click('button:has-text("By time since start")');
   await gone("[data-gaps]");
   await hatchedOverHole(step);
-  // Before it is drawn there are no hatches either.
-  await drawn(score, all);
+  // Before it is drawn anew, over time, there are no hatches either. Both have the same values: the first's line is seen where the other has none.
+  const place = tab.locator(`${score} .u-over`);
+  await place.scrollIntoViewIfNeeded();
+  await place.hover({ position: { x: 10, y: 10 } });
+  await seen(`${score} .chart-place:has-text("since start")`);
+  await drawn(score, [[inParts(hole.from), inParts(hole.to)]]);
   assert.deepEqual(await hatches(score), []);
   await tellsCause(step, cause);
 });

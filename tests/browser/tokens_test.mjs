@@ -105,7 +105,7 @@ test("a token that is revoked while the page is open takes away what was shown, 
     await opened.waitForSelector('main :text("resnet")', { timeout: deadlineMs });
     tabs.push([hash, opened]);
   }
-  await show(`#/trial/${ours}/metrics`);
+  await tab.goto(`${stand.url}#/trial/${ours}/metrics`);
   await seen('[data-metric="training/loss"] canvas');
   await stand.command("token", "revoke", reader.token.token_id);
   for (const [hash, opened] of tabs) {

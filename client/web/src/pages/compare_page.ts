@@ -147,7 +147,6 @@ export class ComparePage implements Page {
 
   private showHead(): void {
     const { trials, axis } = this.view;
-    this.few.hidden = trials.length >= 2;
     this.panel.hidden = trials.length < 2;
     this.charts.hidden = trials.length < 2 || this.hides;
     this.showFew();
@@ -194,11 +193,12 @@ export class ComparePage implements Page {
   /** What to do where there are too few to compare, and why nothing is offered for it. */
   private showFew(): void {
     const { unlisted } = this;
+    const isFew = this.view.trials.length < 2;
     const offers = !unlisted || this.found.length > 0;
-    keepFocus(this.few, () => refill(this.few, JSON.stringify([offers, unlisted?.kind, unlisted?.detail]), () => [
+    keepFocus(this.few, () => refill(this.few, JSON.stringify([isFew, offers, unlisted?.kind, unlisted?.detail]), () => isFew ? [
       unlisted && (offers ? asOfBefore(unlisted) : failureBox(unlisted, () => this.loop.now())),
       offers && stateBox("empty", "Choose two trials or more", "Here, or by their boxes in the list of trials. The first is what the others are compared with."),
-    ]), () => this.add);
+    ] : []), () => this.add);
   }
 
   private bounds(): Range {
