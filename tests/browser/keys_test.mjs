@@ -313,12 +313,12 @@ test("the exact times of a range are told to who comes to it by keys", async () 
   assert.equal(await text(`${cpu} .chart-head`).then((words) => words.replace(/\s+/g, " ")), "cpu_util_simple cpu, single samples");
 });
 
-/** Of one series: how far its buckets are apart, at least, and how many samples each has, at most. */
+/** Of one series: how far its buckets are apart, at least, and how many samples each has, at most (the column before `nan`). */
 async function bucketsOf(agent) {
   const { bytes } = await saved('button:text-is("CSV")');
   const rows = bytes.toString("utf8").split("\r\n").filter((row) => row.startsWith(`cpu,cpu_util_simple,agent=${agent},`)).map((row) => row.split(","));
   const starts = rows.map((cells) => Date.parse(`${cells[4].slice(0, 23)}Z`));
-  return { distanceMs: Math.min(...starts.slice(1).map((start, at) => start - starts[at])), samples: Math.max(...rows.map((cells) => Number(cells.at(-1)))), count: rows.length };
+  return { distanceMs: Math.min(...starts.slice(1).map((start, at) => start - starts[at])), samples: Math.max(...rows.map((cells) => Number(cells[9]))), count: rows.length };
 }
 
 test("a zoom by keys loads finer data", async () => {
