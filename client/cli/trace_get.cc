@@ -20,6 +20,7 @@
 #include "client/cli/trace_pages.h"
 #include "client/cli/trace_words.h"
 #include "client/cli/units.h"
+#include "client/traces/trace_upload.h"
 
 namespace stepwell::cli {
 namespace {
@@ -54,10 +55,8 @@ std::string NameOf(const v1::Trace& trace, bool is_converted, std::set<std::stri
 v1::TraceFormat FormatOfName(absl::string_view name) {
   name = absl::StripSuffix(name, ".gz");
   if (absl::EndsWith(name, ".json")) return v1::TRACE_FORMAT_CHROME_JSON;
-  for (const char* ending : {".pftrace", ".perfetto-trace", ".perfetto"}) {
-    if (absl::EndsWith(name, ending)) return v1::TRACE_FORMAT_PERFETTO;
-  }
-  return v1::TRACE_FORMAT_UNSPECIFIED;
+  const v1::TraceFormat format = traces::FormatOfTrace(std::string(name), "");
+  return format == v1::TRACE_FORMAT_PERFETTO ? format : v1::TRACE_FORMAT_UNSPECIFIED;
 }
 
 // A name was chosen by whoever uploaded the trace: it leads nowhere else, hides nothing, and in the current

@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "client/cli/units.h"
 #include "client/traces/profile_session.h"
+#include "client/traces/trace_upload.h"
 
 namespace stepwell::cli {
 namespace {
@@ -101,9 +102,7 @@ absl::StatusOr<v1::TraceFormat> ParseTraceFormat(const std::string& text) {
 absl::StatusOr<v1::TraceFormat> ParseMergeFormat(const std::string& text,
                                                  const std::string& output) {
   if (text.empty()) {
-    const absl::string_view name = absl::StripSuffix(output, ".gz");
-    const bool is_perfetto =
-        absl::EndsWith(name, ".pftrace") || absl::EndsWith(name, ".perfetto-trace");
+    const bool is_perfetto = traces::FormatOfTrace(output, "") == v1::TRACE_FORMAT_PERFETTO;
     return is_perfetto ? v1::TRACE_FORMAT_PERFETTO : v1::TRACE_FORMAT_CHROME_JSON;
   }
   if (text == "json") return v1::TRACE_FORMAT_CHROME_JSON;

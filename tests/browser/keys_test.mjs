@@ -142,6 +142,9 @@ test("what was previewed cannot be set once the form says something else", async
   await tab.fill("#cap-rawAgeSeconds", "6d");
   goesOn();
   await until("the late answer", () => answered);
+  // It would be shown in the frames behind it.
+  await tab.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)))));
+  assert.equal(await count(sets), 0, "a preview that came too late");
   await tab.unroute(previews);
   await tab.keyboard.press("Enter");
   await seen(sets);

@@ -244,6 +244,7 @@ export class CapsPanel {
     const answer = await ask((options) => admin.previewCaps({ place: placeOf(place), caps: wanted.caps, clear: [...wanted.clear], forMergedRows: true }, options), ofPlace.signal);
     if (!answer || ofPlace.signal.aborted) return;
     if (!answer.ok) {
+      if (answer.failure.kind === "signedOut") return this.deny(answer.failure);
       fill(this.preview, failureBox(answer.failure));
       return;
     }
@@ -270,6 +271,7 @@ export class CapsPanel {
     const answer = await ask((options) => admin.setCaps({ place: placeOf(place), caps: wanted.caps, clear: [...wanted.clear] }, options), this.ofPlace.signal);
     if (!answer) return;
     if (!answer.ok) {
+      if (answer.failure.kind === "signedOut") return this.deny(answer.failure);
       this.lock(false);
       this.keepFocus(() => fill(this.preview, failureBox(answer.failure)));
       return;

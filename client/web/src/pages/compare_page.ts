@@ -365,7 +365,8 @@ export class ComparePage implements Page {
   }
 
   private savePng(): void {
-    const { trials, axis } = this.view;
+    if (!this.answered) return;
+    const { trials, axis } = this.answered.view; // What is drawn, not what was just asked for.
     const head = `${trials.map((id) => this.name(id)).join(", ")}, by ${axis === "batch" ? "batch" : "time since start"}`;
     savePng(`stepwell-compare-${trials.join("-")}.png`, shortened(head, headMax), [...this.cards.values()].map((card) => card.chart.drawn()));
   }
