@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "base/check.h"
 #include "server/bucket_plan.h"
@@ -27,26 +28,33 @@ Bucket Total(const std::vector<Bucket>& buckets) {
   return fold.buckets().empty() ? Bucket() : fold.buckets().front();
 }
 
+void AddSideBuckets(const std::vector<Bucket>& buckets, bool has_nan, Side& side) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  for (std::size_t i = 0; i < buckets.size(); ++i) {
+    const Bucket& bucket = buckets[i];
+    if (bucket.count == 0 && bucket.nan_count == 0) continue;
+    const bool is_nan = bucket.count == 0;
+    side.add_indexes(static_cast<std::uint32_t>(i));
+    side.add_mins(is_nan ? kNan : bucket.min);
+    side.add_maxs(is_nan ? kNan : bucket.max);
+    side.add_means(is_nan ? kNan : bucket.mean());
+    side.add_counts(bucket.count);
+    if (has_nan) side.add_nan_counts(bucket.nan_count);
+  }
+}
+
 }  // namespace
 
 void SetStatistics(const std::vector<Bucket>& buckets, bool with_buckets, Side& side) {
   const Bucket total = Total(buckets);
   side.set_nan_count(total.nan_count);
+  if (with_buckets) AddSideBuckets(buckets, total.nan_count > 0, side);
   if (total.count == 0) return;
   side.set_count(total.count);
   side.set_min(total.min);
   side.set_max(total.max);
   side.set_mean(total.mean());
   side.set_last(total.last);
-  for (std::size_t i = 0; with_buckets && i < buckets.size(); ++i) {
-    const Bucket& bucket = buckets[i];
-    if (bucket.count == 0) continue;
-    side.add_indexes(static_cast<std::uint32_t>(i));
-    side.add_mins(bucket.min);
-    side.add_maxs(bucket.max);
-    side.add_means(bucket.mean());
-    side.add_counts(bucket.count);
-  }
 }
 
 void SetDifferences(bool units_differ, v1::CompareTrialsResponse::ComparedSeries& series) {

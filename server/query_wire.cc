@@ -80,6 +80,7 @@ v1::Trial ToWire(const TrialRecord& trial) {
   wire.set_series_count(trial.series_count);
   wire.set_sample_count(trial.sample_count);
   wire.set_samples_missing(trial.missing_sample_count);
+  wire.set_has_missing_samples(trial.samples_missing);
   return wire;
 }
 

@@ -25,6 +25,12 @@ std::string SpanText(const v1::Trial& trial) {
   return SecondsText(static_cast<double>(span_us) * 1e-6);
 }
 
+// Of gaps whose number nobody knows it can but be told that there are some.
+std::string MissingText(const v1::Trial& trial) {
+  if (trial.samples_missing() > 0) return CountText(trial.samples_missing());
+  return trial.has_missing_samples() ? "unknown" : "-";
+}
+
 }  // namespace
 
 std::string TrialsText(const std::vector<v1::Trial>& trials, const Paint& paint) {
@@ -37,12 +43,13 @@ std::string TrialsText(const std::vector<v1::Trial>& trials, const Paint& paint)
                {"ATTEMPTS", Align::kRight},
                {"WRITERS", Align::kRight},
                {"SERIES", Align::kRight},
-               {"SAMPLES", Align::kRight}});
+               {"SAMPLES", Align::kRight},
+               {"MISSING", Align::kRight}});
   for (const v1::Trial& trial : trials) {
     table.Add({TrialName(trial), absl::StrCat(trial.trial_id()), StateWord(trial.state()),
                TimeText(trial.created_time_us()), SpanText(trial), CountText(trial.attempt_count()),
                CountText(trial.writer_count()), CountText(trial.series_count()),
-               CountText(trial.sample_count())});
+               CountText(trial.sample_count()), MissingText(trial)});
   }
   return table.Text(paint);
 }

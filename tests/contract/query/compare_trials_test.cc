@@ -101,23 +101,32 @@ class CompareTrialsTest : public RandomTrialTest {
     const Cell& whole = expected.whole;
     ASSERT_EQ(side.count(), whole.count);
     ASSERT_EQ(side.nan_count(), whole.nan_count);
-    if (whole.count == 0) return;
-    ASSERT_EQ(side.min(), whole.min);
-    ASSERT_EQ(side.max(), whole.max);
-    ASSERT_NEAR(side.mean(), whole.mean(), 1e-9);
-    ASSERT_EQ(side.last(), whole.last);
+    if (whole.count > 0) {
+      ASSERT_EQ(side.min(), whole.min);
+      ASSERT_EQ(side.max(), whole.max);
+      ASSERT_NEAR(side.mean(), whole.mean(), 1e-9);
+      ASSERT_EQ(side.last(), whole.last);
+    }
     if (!with_buckets) {
       ASSERT_EQ(side.indexes_size(), 0);
+      ASSERT_EQ(side.nan_counts_size(), 0);
       return;
     }
-    int filled = 0;
-    for (const auto& [index, cell] : expected.cells) filled += cell.count > 0;
-    ASSERT_EQ(side.indexes_size(), filled);
+    ASSERT_EQ(side.indexes_size(), static_cast<int>(expected.cells.size()));
+    ASSERT_EQ(side.nan_counts_size(), whole.nan_count > 0 ? side.indexes_size() : 0);
     for (int i = 0; i < side.indexes_size(); ++i) {
       SCOPED_TRACE(absl::StrCat("bucket ", side.indexes(i)));
       const auto found = expected.cells.find(side.indexes(i));
       ASSERT_NE(found, expected.cells.end());
       ASSERT_EQ(side.counts(i), found->second.count);
+      if (whole.nan_count > 0) {
+        ASSERT_EQ(side.nan_counts(i), found->second.nan_count);
+      }
+      if (found->second.count == 0) {
+        ASSERT_TRUE(std::isnan(side.mins(i)) && std::isnan(side.maxs(i)) &&
+                    std::isnan(side.means(i)));
+        continue;
+      }
       ASSERT_EQ(side.mins(i), found->second.min);
       ASSERT_EQ(side.maxs(i), found->second.max);
       ASSERT_NEAR(side.means(i), found->second.mean(), 1e-9);

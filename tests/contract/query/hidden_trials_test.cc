@@ -88,5 +88,21 @@ TEST_F(HiddenTrialsTest, AreFoundByNoReadBeforeOrAfterOthersHaveReadThem) {
   EXPECT_EQ(remembering_.ListTrials(of_project, CallOf(own))->trials_size(), 2);
 }
 
+TEST_F(RememberingTest, TheListTellsAGapWhoseNumberNobodyKnows) {
+  OpenWriter("job");
+  EXPECT_FALSE(reads_.ListTrials({}, Call())->trials(0).has_missing_samples());
+  ASSERT_TRUE(
+      testing::Connect(url_)
+          ->ExecScript(SqlOf("insert into stepwell.gaps (trial_id, writer_no, cause, metric_group, "
+                             "sample_count, first_time_us, last_time_us, first_sequence, "
+                             "last_sequence, reason) select trial_id, 1, 9, '', 0, 0, 0, 0, 0, '' "
+                             "from stepwell.trials"))
+          .ok());
+  const auto list = reads_.ListTrials({}, Call());
+  ASSERT_TRUE(list.ok() && list->trials_size() == 1) << list.status();
+  EXPECT_TRUE(list->trials(0).has_missing_samples());
+  EXPECT_EQ(list->trials(0).samples_missing(), 0);
+}
+
 }  // namespace
 }  // namespace stepwell

@@ -37,6 +37,9 @@ TEST(TrialsViewTest, IsATable) {
   trials[1].set_first_sample_time_us(1'763'632'882'000'000);
   trials[1].set_last_sample_time_us(1'763'632'973'700'000);
   trials[1].set_sample_count(123'456);
+  trials[1].set_samples_missing(1'200);
+  trials[1].set_has_missing_samples(true);
+  trials[2].set_has_missing_samples(true);
   ExpectGolden("trials.txt", TrialsText(trials, kPlain));
   ExpectGolden("trials.json", TrialsJson(trials));
   EXPECT_EQ(TrialsText({}, kPlain), "No trials.\n");

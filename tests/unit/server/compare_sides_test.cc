@@ -11,6 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::IsNan;
 using Side = v1::CompareTrialsResponse::Side;
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -37,16 +38,19 @@ TEST(CompareSidesTest, StatisticsAreOfTheWholeRangeAndOfEachBucket) {
   EXPECT_EQ(side.max(), 9);
   EXPECT_EQ(side.mean(), 4);
   EXPECT_EQ(side.last(), 4);
-  EXPECT_THAT(side.indexes(), ElementsAre(0u, 2u, 4u));
-  EXPECT_THAT(side.mins(), ElementsAre(1, 2, 4));
-  EXPECT_THAT(side.maxs(), ElementsAre(9, 2, 4));
-  EXPECT_THAT(side.means(), ElementsAre(5, 2, 4));
-  EXPECT_THAT(side.counts(), ElementsAre(2u, 1u, 1u));
+  EXPECT_THAT(side.indexes(), ElementsAre(0u, 2u, 3u, 4u));
+  EXPECT_THAT(side.mins(), ElementsAre(1, 2, IsNan(), 4));
+  EXPECT_THAT(side.maxs(), ElementsAre(9, 2, IsNan(), 4));
+  EXPECT_THAT(side.means(), ElementsAre(5, 2, IsNan(), 4));
+  EXPECT_THAT(side.counts(), ElementsAre(2u, 1u, 0u, 1u));
+  EXPECT_THAT(side.nan_counts(), ElementsAre(0u, 1u, 1u, 0u));
 
   const Side whole = SideFrom({{1, 9}, {}, {2, kNan}, {kNan}, {4}}, false);
   EXPECT_EQ(whole.mean(), 4);
   EXPECT_THAT(whole.indexes(), IsEmpty());
   EXPECT_THAT(whole.counts(), IsEmpty());
+  EXPECT_THAT(whole.nan_counts(), IsEmpty());
+  EXPECT_THAT(SideFrom({{1}, {}, {2}}).nan_counts(), IsEmpty());
 }
 
 TEST(CompareSidesTest, NothingAndNanAloneHaveNoStatistics) {
@@ -55,7 +59,10 @@ TEST(CompareSidesTest, NothingAndNanAloneHaveNoStatistics) {
   EXPECT_EQ(nan.count(), 0u);
   EXPECT_EQ(nan.nan_count(), 3u);
   EXPECT_EQ(nan.mean(), 0);
-  EXPECT_THAT(nan.indexes(), IsEmpty());
+  EXPECT_THAT(nan.indexes(), ElementsAre(0u, 1u));
+  EXPECT_THAT(nan.means(), ElementsAre(IsNan(), IsNan()));
+  EXPECT_THAT(nan.counts(), ElementsAre(0u, 0u));
+  EXPECT_THAT(nan.nan_counts(), ElementsAre(1u, 2u));
 }
 
 TEST(CompareSidesTest, DifferencesAreToTheFirst) {
