@@ -1,5 +1,5 @@
-// Builds the page into dist/ (committed), the same bytes each time: generated types, type check, one script,
-// one style sheet, names by content. `node build.mjs DIR` builds elsewhere: check.sh compares the two.
+// Builds the page into dist/ (committed), the same bytes each time: generated types, type check, one script and a small one
+// before it, one style sheet, names by content. `node build.mjs DIR` builds elsewhere: check.sh compares the two.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -35,18 +35,20 @@ function named(stem, ending, bytes) {
   return { name, packed: gzipSync(bytes, { level: 9 }).length };
 }
 
-async function bundle(entry) {
+async function bundle(entry, format = "esm") {
   const result = await build({
     entryPoints: [entry],
     bundle: true,
     minify: true,
     write: false,
-    format: "esm",
+    format,
     target: ["es2021"],
     charset: "utf8",
     legalComments: "none",
     logLevel: "warning",
     alias: { "#gen": join(here, "build/gen/stepwell/v1") },
+    inject: ["src/no_icu.ts"],
+    define: { "Intl.NumberFormat": "NumberTexts", "Intl.DateTimeFormat": "ZoneTexts" },
   });
   return Buffer.from(result.outputFiles[0].contents);
 }
@@ -56,6 +58,7 @@ execFileSync(process.execPath, ["node_modules/typescript/bin/tsc", "-p", "."], {
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist, { recursive: true });
 const script = named("app", "js", await bundle("src/main.ts"));
+const first = named("first", "js", await bundle("src/first.ts", "iife"));
 const style = named("app", "css", await bundle("src/style.css"));
 const icon = named("icon", "svg", readFileSync("src/icon.svg"));
 // What others' licences ask to be shown with their code.
@@ -64,9 +67,10 @@ writeFileSync(join(dist, "licenses.txt"), licenses);
 const page = readFileSync("src/index.html", "utf8")
   .replace("{{style}}", style.name)
   .replace("{{script}}", script.name)
+  .replace("{{first}}", first.name)
   .replace("{{icon}}", icon.name);
 writeFileSync(join(dist, "index.html"), page);
-const total = script.packed + style.packed + icon.packed + gzipSync(page).length + gzipSync(licenses, { level: 9 }).length;
+const total = script.packed + first.packed + style.packed + icon.packed + gzipSync(page).length + gzipSync(licenses, { level: 9 }).length;
 console.log(`built: ${total} bytes gzipped (script ${script.packed}, style ${style.packed})`);
 if (total > bytesMax) {
   console.error(`the page may have ${bytesMax} bytes gzipped`);

@@ -1,6 +1,7 @@
-// The page: top bar, the bar that says when the master does not answer, and the page that the address names.
+// The page: what index.html shows already (the top bar, the bar that says when the master does not answer) comes to life,
+// with the page that the address names.
 import { onReach } from "./api";
-import { adminView, compareView, formatView, parseView, trialsView, type View } from "./core/view_state";
+import { formatView, parseView, type View } from "./core/view_state";
 import { isoText } from "./core/time_text";
 import { closeChoicesOnClick } from "./choice";
 import { fill, h } from "./dom";
@@ -11,15 +12,18 @@ import { MissingPage } from "./pages/missing_page";
 import { TrialPage } from "./pages/trial_page";
 import { TrialsPage } from "./pages/trials_page";
 import { keepAsking } from "./reach";
-import { onTheme, startTheme, theme, toggleTheme } from "./theme";
+import { onTheme, theme, toggleTheme } from "./theme";
 
-const main = h("main", { id: "main", tabindex: -1 });
-const lost = h("div", { class: "lost", role: "status", hidden: true });
-const links = [
-  { name: "Trials", view: trialsView as View, pages: ["trials", "trial"] },
-  { name: "Compare", view: compareView as View, pages: ["compare"] },
-  { name: "Master", view: adminView as View, pages: ["admin"] },
-].map((link) => ({ ...link, element: h("a", { href: formatView(link.view) }, link.name) }));
+/** Of index.html. */
+function there(selector: string): HTMLElement {
+  const found = document.querySelector<HTMLElement>(selector);
+  if (!found) throw new Error(`index.html has no ${selector}`);
+  return found;
+}
+
+const main = there("#main");
+const lost = there("#lost");
+const links = [...document.querySelectorAll<HTMLElement>("[data-pages]")].map((element) => ({ element, pages: element.dataset["pages"]?.split(" ") ?? [] }));
 
 let page: Page | null = null;
 
@@ -82,15 +86,13 @@ function themeButton(): HTMLElement {
   return button;
 }
 
-startTheme();
 closeChoicesOnClick();
-document.body.append(
-  h("a", { class: "skip", href: "#main", onclick: (event: Event) => { event.preventDefault(); main.focus(); } }, "Skip to the content"),
-  h("header", { class: "top" },
-    h("a", { class: "brand", href: formatView(trialsView) }, "Stepwell"),
-    h("nav", { "aria-label": "Pages" }, links.map((link) => link.element)),
-    themeButton()),
-  lost, main);
+// As an address "#main" would name a page.
+there(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+there(".top").append(themeButton());
 watchReach();
 addEventListener("hashchange", route);
 addEventListener("popstate", route);

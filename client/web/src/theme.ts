@@ -1,20 +1,13 @@
-// Light or dark: as the system has it, until a person says otherwise; kept in this browser.
+// Light or dark: as the system has it, until a person says otherwise.
 import type { Theme } from "./core/palette";
+import { keepTheme } from "./kept_theme";
 
-const key = "stepwell-theme";
 const system = matchMedia("(prefers-color-scheme: dark)");
 const listeners = new Set<() => void>();
 
-function kept(): string | null {
-  try {
-    return localStorage.getItem(key);
-  } catch {
-    return null; // a browser that keeps nothing
-  }
-}
-
+/** What was chosen is in the document since before it was painted (first.ts). */
 export function theme(): Theme {
-  const chosen = document.documentElement.dataset["theme"] ?? kept();
+  const chosen = document.documentElement.dataset["theme"];
   if (chosen === "dark" || chosen === "light") return chosen;
   return system.matches ? "dark" : "light";
 }
@@ -23,21 +16,12 @@ function show(): void {
   for (const listener of listeners) listener();
 }
 
-/** Called once, before anything is drawn. */
-export function startTheme(): void {
-  const chosen = kept();
-  if (chosen === "dark" || chosen === "light") document.documentElement.dataset["theme"] = chosen;
-  system.addEventListener("change", show);
-}
+system.addEventListener("change", show);
 
 export function toggleTheme(): void {
   const next = theme() === "dark" ? "light" : "dark";
   document.documentElement.dataset["theme"] = next;
-  try {
-    localStorage.setItem(key, next);
-  } catch {
-    // It holds for this page then.
-  }
+  keepTheme(next);
   show();
 }
 

@@ -1,6 +1,7 @@
 // Declared gaps as bands of a chart over time or batches. Those without a place there are told in words alone.
 
 import type { AxisKind, Range } from "./range";
+import { countText } from "./units";
 
 export interface KnownGap {
   readonly cause: string;
@@ -21,7 +22,7 @@ export interface GapBand extends Range {
 }
 
 export function gapText(gap: KnownGap): string {
-  const count = gap.missing > 0 ? `${gap.missing.toLocaleString("en")} samples missing` : "number unknown";
+  const count = gap.missing > 0 ? `${countText(gap.missing)} samples missing` : "number unknown";
   const place = gap.metricGroup === "" ? "" : `, group ${gap.metricGroup}`;
   const reason = gap.reason === "" || gap.reason === gap.cause ? "" : `: ${gap.reason}`;
   return `${gap.cause} (${count}${place})${reason}`;
@@ -63,7 +64,7 @@ export function gapsOfGroup(gaps: readonly KnownGap[], metricGroup: string): Kno
 export function gapCauses(gaps: readonly KnownGap[]): string {
   const missing = new Map<string, number>();
   for (const gap of gaps) missing.set(gap.cause, (missing.get(gap.cause) ?? 0) + gap.missing);
-  return [...missing].map(([cause, count]) => cause + (count > 0 ? ` ${count.toLocaleString("en")}` : ", number unknown")).join("; ");
+  return [...missing].map(([cause, count]) => cause + (count > 0 ? ` ${countText(count)}` : ", number unknown")).join("; ");
 }
 
 /** Bands that touch `range`, clipped to it, overlapping ones joined; of `metricGroup`, or of all ("").

@@ -1,4 +1,5 @@
 // "3, 5-7 and 12 more": ascending numbers as ranges, for a sentence.
+import { countText } from "./units";
 
 export function rangesText(numbers: readonly number[], count: number, rangesMax: number): string {
   const ranges: string[] = [];
@@ -10,5 +11,5 @@ export function rangesText(numbers: readonly number[], count: number, rangesMax:
     shown = end;
   }
   const more = count - shown;
-  return ranges.join(", ") + (more > 0 ? ` and ${more.toLocaleString("en")} more` : "");
+  return ranges.join(", ") + (more > 0 ? ` and ${countText(more)} more` : "");
 }

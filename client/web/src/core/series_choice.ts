@@ -1,4 +1,5 @@
 // Which series of a trial are shown, in which charts, and what a person can choose from.
+import { naturally } from "./natural_order";
 import { looksMax } from "./palette";
 
 export interface KnownSeries {
@@ -75,8 +76,7 @@ export function labelValues(all: readonly KnownSeries[]): Map<string, string[]> 
       values.set(name, known.add(value));
     }
   }
-  const order = new Intl.Collator("en", { numeric: true });
-  return new Map([...values].map(([name, known]) => [name, [...known].sort(order.compare)]));
+  return new Map([...values].map(([name, known]) => [name, [...known].sort(naturally)]));
 }
 
 /** A series without a label that is chosen by (a machine's memory has no GPU) stays. */

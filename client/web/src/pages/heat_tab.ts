@@ -11,6 +11,7 @@ import { heatGrid, heatSize, type HeatGrid } from "../core/heat";
 import { cellView, type CellPlace } from "../core/heat_cell";
 import { heatScale } from "../core/heat_scale";
 import { heatGaps, type HeatGaps } from "../core/heat_gaps";
+import { naturally } from "../core/natural_order";
 import { heatColor } from "../core/palette";
 import { printable } from "../core/printable";
 import { tookMs } from "../core/pulse_pace";
@@ -277,10 +278,9 @@ export class HeatTab implements TrialTab {
   }
 
   private showAnswer(answer: QueryBucketsResponse, asked: Pick<Shown, "question" | "axis" | "metric" | "clock" | "groupBy"> & { range: Range | null }, info: TrialInfo): void {
-    const order = new Intl.Collator("en", { numeric: true });
     const nameOf = (series: BucketSeries): string => asked.groupBy.map((name) => `${name} ${series.key?.labels[name] ?? "–"}`).join(", ") || "all";
     const rows = answer.series.filter((series) => clockOf(series.key?.labels ?? {}) === asked.clock)
-      .sort((a, b) => order.compare(nameOf(a), nameOf(b)));
+      .sort((a, b) => naturally(nameOf(a), nameOf(b)));
     const grid = heatGrid(rows.map((series) => ({ name: nameOf(series), indexes: series.indexes, values: series.means, counts: series.counts, nanCounts: series.nanCounts })),
       Number(answer.start), Number(answer.width), asked.range, asked.axis === "time" && this.isTiming(asked.metric) && asked.metric.unit === "seconds" ? microseconds : null);
     const all = h("button", { type: "button", onclick: () => this.moves.all() }, "Show all");

@@ -10,6 +10,7 @@ import { aligned } from "../core/align";
 import { drawInSlices } from "../core/drawing";
 import { gapBands } from "../core/gap_bands";
 import { bucketsOfLine, lineLimit } from "../core/line_budget";
+import { naturally } from "../core/natural_order";
 import { printable } from "../core/printable";
 import { tookMs } from "../core/pulse_pace";
 import { liveRange, type Range } from "../core/range";
@@ -38,8 +39,6 @@ const chartHeight = 190;
 const labelNames: Record<string, string> = { agent: "Agents", device: "GPUs", rank: "Ranks" };
 const sharedBy = "shared_with";
 const sharedMs = 10_000;
-/** "rank=2" before "rank=10". */
-const natural = new Intl.Collator("en", { numeric: true });
 
 /** What an answer holds of one chart. */
 interface Answered {
@@ -396,7 +395,7 @@ export class MetricsTab implements TrialTab {
     for (const { series } of found.values()) {
       if (series.length < 2) continue;
       const texts = new Map(series.map((one) => [one, labelsText(one.key?.labels ?? {})]));
-      series.sort((a, b) => natural.compare(texts.get(a) ?? "", texts.get(b) ?? ""));
+      series.sort((a, b) => naturally(texts.get(a) ?? "", texts.get(b) ?? ""));
     }
     return found;
   }

@@ -1,0 +1,1 @@
+"use strict";(()=>{var m="stepwell-theme";function t(){try{let e=localStorage.getItem(m);return e==="dark"||e==="light"?e:null}catch{return null}}var r=t();r&&(document.documentElement.dataset.theme=r);})();
