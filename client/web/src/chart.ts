@@ -12,11 +12,11 @@ import { lineLook, type LineLook } from "./core/palette";
 import { inSight, type AxisKind, type Range } from "./core/range";
 import { clockText } from "./core/time_text";
 import { countText, rangeText, tickTexts, valueText } from "./core/units";
-import { bdi, css, fill, h } from "./dom";
+import { bdi, fill, h } from "./dom";
 import { LegendValue } from "./legend_value";
 import { patch } from "./patch";
 import type { Drawn } from "./picture";
-import { theme } from "./theme";
+import { css, theme } from "./theme";
 
 export interface ChartData {
   readonly aligned: Aligned;

@@ -99,11 +99,6 @@ export function scroller(label: string, ...parts: Part[]): HTMLElement {
   return h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, ...parts);
 }
 
-/** A colour or size of the style sheet, as the theme has it. */
-export function css(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-}
-
 export function download(name: string, text: string): void {
   downloadBlob(name, new Blob([text], { type: "text/csv;charset=utf-8" }));
 }

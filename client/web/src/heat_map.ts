@@ -8,8 +8,8 @@ import { printable, shortened } from "./core/printable";
 import type { AxisKind, Range } from "./core/range";
 import { clockText } from "./core/time_text";
 import { countText, valueText } from "./core/units";
-import { bdi, css, fill, h } from "./dom";
-import { onTheme } from "./theme";
+import { bdi, fill, h } from "./dom";
+import { css, onTheme } from "./theme";
 
 export interface HeatData {
   /** For those who do not see it. */

@@ -2,7 +2,8 @@
 // there is room, below them the ends of the axis and what the colours mean.
 import type { HeatScale } from "./core/heat_scale";
 import { printable, shortened } from "./core/printable";
-import { css, h } from "./dom";
+import { h } from "./dom";
+import { css } from "./theme";
 import type { Drawn } from "./picture";
 
 export interface HeatSight {

@@ -1,5 +1,6 @@
 // Charts as one PNG: each with its title, as it is on the screen, and the names and colours of its lines.
-import { css, downloadBlob, h } from "./dom";
+import { downloadBlob, h } from "./dom";
+import { css } from "./theme";
 
 export interface Drawn {
   readonly title: string;
