@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "base/steady_time.h"
-#include "nlohmann/json.hpp"
 #include "server/admin_service.h"
 #include "server/clock_service.h"
 #include "server/database_start.h"
@@ -25,6 +24,7 @@
 #include "server/http/page_folder.h"
 #include "server/http/page_settings.h"
 #include "server/http/prometheus_door.h"
+#include "server/http/ready_answer.h"
 #include "server/http/rpc_channel.h"
 #include "server/ingest_service.h"
 #include "server/master_identity.h"
@@ -48,6 +48,7 @@
 #include "storage/pg_fold_store.h"
 #include "storage/pg_ingest_store.h"
 #include "storage/pg_reader.h"
+#include "storage/pg_stop_watch.h"
 #include "storage/pg_token_store.h"
 #include "storage/pg_trace_store.h"
 #include "storage/private_postgres.h"
@@ -67,17 +68,6 @@ constexpr absl::Duration kDatabaseWait = absl::Seconds(8);
 constexpr absl::Duration kOwnerKept = absl::Milliseconds(100);
 // Of calls over HTTP: they turn messages into JSON and back, which takes some 50 ms for 100,000 values.
 constexpr int kRpcThreads = 2;
-
-HttpResponse Ready(const MasterState::Snapshot& now, bool strangers_ask) {
-  const nlohmann::json answer{{"ready", now.accepting()},
-                              {"role", now.role_name()},
-                              {"epoch", now.epoch},
-                              {"reason", strangers_ask ? now.public_reason() : now.reason()}};
-  HttpResponse response;
-  response.status = now.accepting() ? 200 : 503;
-  response.body = answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  return response;
-}
 
 GrpcServer::Options GrpcOptions(const ServeOptions& options, const HostPort& listen,
                                 std::shared_ptr<TlsReload> tls, std::shared_ptr<RateLimits> rates) {
@@ -151,6 +141,8 @@ struct Server::Parts {
   std::optional<TokenLoop> token_loop;
   std::optional<TrialKeeper> trial_keeper;
   std::optional<DiskWatch> disk_watch;
+  // Of a database that is not our own: that one's supervisor knows.
+  std::optional<PgStopWatch> stop_watch;
   std::optional<OwnershipLoop> ownership;
   std::optional<IngestContext> context;
   std::optional<IngestService> ingest_service;
@@ -213,8 +205,9 @@ absl::Status Server::Parts::Listen() {
   http->routes().Add("GET", "/livez", HttpDoor::kOpen, [](const HttpRequest&) {
     return HttpResponse{200, "application/json", "{\"alive\":true}\n"};
   });
-  http->routes().Add("GET", "/readyz", HttpDoor::kOpen,
-                     [this](const HttpRequest&) { return Ready(state.Get(), tokens != nullptr); });
+  http->routes().Add("GET", "/readyz", HttpDoor::kOpen, [this](const HttpRequest&) {
+    return ReadyAnswer(state.Get(), tokens != nullptr);
+  });
   prometheus.emplace(
       rpc, [this](MetricFamilies& families) { AddMasterMetrics(Read(), families); },
       [this](const HttpRequest& request) { return ReadsAll(request); });
@@ -351,6 +344,9 @@ void Server::Parts::MakeRooms() {
 void Server::Parts::MakeLoops() {
   disk_watch.emplace(DiskSpace::Options{.low_bytes = options.disk_low_bytes},
                      database.data_directory, state, clock);
+  if (database.data_directory.empty()) {
+    stop_watch.emplace(PgStopWatch::Options{}, database.url, cut);
+  }
   const RecoveryParts recovery{*ingest_store, *fold_store, *heads, *registry, state, stats};
   const bool has_made = tokens != nullptr && tokens->has_made_file();
   ownership.emplace(OwnershipLoop::Options{.master_id = master_id,
@@ -359,6 +355,7 @@ void Server::Parts::MakeLoops() {
                     OwnershipLoop::Parts{recovery, *queue, *trial_keeper, *director,
                                          [this] {
                                            disk_watch->Look();
+                                           if (stop_watch) stop_watch->Look();
                                            TellHealth();
                                          },
                                          [this] { reader->Forget(); }});

@@ -56,21 +56,26 @@ absl::StatusOr<std::unique_ptr<PgConnection>> PgConnection::Open(Options options
       PgConninfoOfEachHost(options.url, {{"application_name", options.application_name},
                                          {"client_encoding", "UTF8"},
                                          {"tcp_user_timeout", kTcpUserTimeoutMs}}));
-  STEPWELL_ASSIGN_OR_RETURN(
-      PGconn* const connection,
-      PgConnect(targets, {.patience = options.connect_timeout, .cut = options.cut.get()}));
+  const PgCut* const cut = options.cut.get();
+  const std::int64_t era = cut == nullptr ? 0 : cut->sessions().era();
+  STEPWELL_ASSIGN_OR_RETURN(PGconn* const connection,
+                            PgConnect(targets, {.patience = options.connect_timeout, .cut = cut}));
   PQsetnonblocking(connection, 1);
   // Notices are for people at a prompt; libpq would print them to stderr.
   PQsetNoticeReceiver(
       connection, [](void*, const PGresult*) {}, nullptr);
-  return std::unique_ptr<PgConnection>(new PgConnection(std::move(options), connection));
+  auto place = cut == nullptr ? nullptr : cut->sessions().Enter(PQsocket(connection), era);
+  return std::unique_ptr<PgConnection>(
+      new PgConnection(std::move(options), connection, std::move(place)));
 }
 
-PgConnection::PgConnection(Options options, PGconn* connection)
+PgConnection::PgConnection(Options options, PGconn* connection,
+                           std::unique_ptr<PgSessions::Place> place)
     : options_(std::move(options)),
       begin_sql_(BeginSql(options_)),
       reply_timeout_(options_.reply_timeout),
-      connection_(connection) {}
+      connection_(connection),
+      place_(std::move(place)) {}
 
 PgConnection::~PgConnection() { PQfinish(connection_); }
 
@@ -78,7 +83,7 @@ bool PgConnection::usable() const {
   return connection_ != nullptr && PQstatus(connection_) == CONNECTION_OK;
 }
 bool PgConnection::usable_after_rest() {
-  if (!Usable().ok()) return false;
+  if (is_given_up() || !Usable().ok()) return false;
   pollfd readable{.fd = PQsocket(connection_), .events = POLLIN, .revents = 0};
   return poll(&readable, 1, 0) == 0;
 }
@@ -180,6 +185,7 @@ absl::Status PgConnection::LostConnection(std::string_view doing) {
   if (connection_ != nullptr) absl::StrAppend(&message, ": ", PQerrorMessage(connection_));
   PQfinish(connection_);
   connection_ = nullptr;
+  place_.reset();
   return PgError("", message);
 }
 

@@ -127,15 +127,18 @@ class PgConnection {
   // False once the connection is lost; it never recovers.
   bool usable() const;
   // REQUIRES: no transaction is open. Whether the next statement may find it alive: an idle server
-  // has nothing to say, so that anything to read is its farewell (or a setting that was reloaded).
+  // has nothing to say, so that anything to read is its farewell (or a setting that was reloaded). False where it
+  // is given up, too.
   bool usable_after_rest();
+  // Its server stops (pg_stop_watch.h): who holds it closes it once no transaction is open.
+  bool is_given_up() const { return place_ != nullptr && place_->is_over(); }
   // Process id of our backend, for tests and for pg_cancel_backend.
   int backend_pid() const;
   // 150020 for 15.20.
   int server_version() const;
 
  private:
-  PgConnection(Options options, pg_conn* connection);
+  PgConnection(Options options, pg_conn* connection, std::unique_ptr<PgSessions::Place> place);
   static absl::Status StatusOf(const pg_result* result);
   static bool IsError(const pg_result* result);
   // After the answer that RollbackLater or SendKeptAhead left.
@@ -163,6 +166,7 @@ class PgConnection {
   const SqlText begin_sql_;
   absl::Duration reply_timeout_;
   pg_conn* connection_;
+  std::unique_ptr<PgSessions::Place> place_;  // null without a cut, or once it is lost
   bool is_settling_ = false;  // the answer of RollbackLater or SendKeptAhead is still to come
   Keeps keeps_ = Keeps::kUnknown;
   PgKeptStatements kept_;

@@ -9,8 +9,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "absl/time/time.h"
+#include "storage/pg_sessions.h"
 
 namespace stepwell {
 
@@ -28,11 +30,14 @@ class PgCut {
   absl::Duration left() const;
   // Polls readable from the cut on. Below 0 where there is none: waits then end by their own bounds.
   int descriptor() const { return timer_; }
+  // Those that carry it.
+  PgSessions& sessions() const { return *sessions_; }
 
  private:
   const int timer_;
   // Of the monotonic clock.
   std::atomic<std::int64_t> cut_ns_;
+  const std::unique_ptr<PgSessions> sessions_ = std::make_unique<PgSessions>();
 };
 
 }  // namespace stepwell

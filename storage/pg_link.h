@@ -22,6 +22,8 @@ class PgLink {
   // The open connection, without a transaction. Blocks while connecting.
   absl::StatusOr<PgConnection*> Get() {
     if (connection_ != nullptr && connection_->usable_after_rest()) return connection_.get();
+    // Before the next one, which may not come about: a server that stops waits for this one.
+    Drop();
     auto opened = PgConnection::Open(options_);
     if (!opened.ok()) return opened.status();
     connection_ = *std::move(opened);

@@ -19,6 +19,7 @@ absl::StatusOr<PgShelf::Loan> PgShelf::Borrow(absl::Duration patience) {
   if (taken != nullptr && taken->usable_after_rest()) {
     return Loan(this, std::move(taken), /*is_new=*/false);
   }
+  taken.reset();
   auto opened = PgConnection::Open(options_);
   if (!opened.ok()) {
     Return(nullptr);
@@ -42,7 +43,9 @@ absl::StatusOr<std::unique_ptr<PgConnection>> PgShelf::TakePlace(absl::Duration 
 
 void PgShelf::Return(std::unique_ptr<PgConnection> connection) {
   // A transaction left open by an early return ends here, outside of the lock.
-  if (connection != nullptr && !connection->Rollback().ok()) connection.reset();
+  if (connection != nullptr && (!connection->Rollback().ok() || connection->is_given_up())) {
+    connection.reset();
+  }
   absl::MutexLock lock(&mu_);
   --out_;
   if (connection != nullptr) free_.push_back(std::move(connection));

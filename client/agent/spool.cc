@@ -174,8 +174,10 @@ absl::Status Spool::StartSegment() {
 
 absl::Status Spool::Sync() {
   if (current_ == nullptr) return absl::OkStatus();
-  STEPWELL_RETURN_IF_ERROR(MarkAcked());
-  return unsynced_ ? SyncFile() : absl::OkStatus();
+  // A full disk may have no room for the mark: the frames are there, and are synced all the same.
+  const absl::Status marked = MarkAcked();
+  if (unsynced_ && current_ != nullptr) STEPWELL_RETURN_IF_ERROR(SyncFile());
+  return marked;
 }
 
 absl::Status Spool::MarkAcked() {

@@ -170,6 +170,7 @@ class Spool {
         clock_(clock),
         taken_at_(clock.Monotonic()) {}
 
+  void SyncNewestLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   absl::Status Recover();
   std::size_t SegmentCountMax() const;
   std::vector<std::uint32_t> OwnSegments(const std::vector<std::uint32_t>& numbers);

@@ -132,6 +132,8 @@ absl::Status Spool::Recover() {
       if (fdatasync(segment->file.get()) != 0)
         return absl::ErrnoToStatus(errno, "spool: fdatasync");
     }
+  } else {
+    SyncNewestLocked();
   }
   synced_sequence_ = last_sequence_;
   acked_highest_ = acked_.sequence;
@@ -139,6 +141,16 @@ absl::Status Spool::Recover() {
   // What was acked is gone: numbers above were given too, and must not be given again.
   lost_acked_ = acked_.sequence > last_sequence_;
   return absl::OkStatus();
+}
+
+// As the agent that wrote them would have within half a second. Segments before the newest that has frames were
+// synced before its first one, or here. Where the disk refuses, frames are sent all the same.
+void Spool::SyncNewestLocked() const {
+  for (auto segment = segments_.rbegin(); segment != segments_.rend(); ++segment) {
+    if ((*segment)->last_sequence <= acked_.sequence) return;
+    fdatasync((*segment)->file.get());
+    if ((*segment)->last_sequence >= (*segment)->first_sequence) return;
+  }
 }
 
 Spool::FoundSegment Spool::Look(std::uint32_t number) const {

@@ -3,10 +3,16 @@
 // doubled, and commits go on: a smart stop must not wait for idle connections of ours while nobody gets in.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "storage/private_postgres_account.h"
+#include "storage/private_postgres_binaries.h"
+#include "storage/private_postgres_process.h"
 #include "tests/faults/master_client.h"
 #include "tests/faults/scene.h"
 
@@ -19,42 +25,120 @@ struct Mode {
 };
 constexpr Mode kModes[] = {{"smart", SIGTERM}, {"fast", SIGINT}, {"immediate", SIGQUIT}};
 
-TEST(StopModesTest, CommitsGoOnAfterEachAndNothingIsLost) {
-  Scene scene("stop modes");
-  MasterProcess master({.scratch = scene.path("")});
-  MasterClient client(master.grpc_address());
-  const auto committed = [&] {
+// A PostgreSQL that no master looks after, on the files that a private one made.
+class OthersPostgres {
+ public:
+  // `directory`: of the master that had the private one.
+  explicit OthersPostgres(std::string directory) : directory_(std::move(directory)) {}
+  ~OthersPostgres() {
+    if (pid_ > 0) kill(pid_, SIGQUIT);
+    Eventually([this] { return HasEnded(); }, absl::Seconds(30));
+  }
+  OthersPostgres(const OthersPostgres&) = delete;
+  OthersPostgres& operator=(const OthersPostgres&) = delete;
+
+  // REQUIRES: has ended.
+  void Start() {
+    const auto account = FindPostgresAccount("");
+    const auto binaries = FindPostgresBinaries("", /*major=*/0);
+    ASSERT_TRUE(account.ok()) << account.status();
+    ASSERT_TRUE(binaries.ok()) << binaries.status();
+    // The private one took it away.
+    const std::string sockets = directory_ + "/socket";
+    mkdir(sockets.c_str(), 0700);
+    ASSERT_EQ(chown(sockets.c_str(), account->uid, account->gid), 0);
+    const auto pid = StartServer({binaries->postgres, "-D", directory_ + "/pg"}, *account,
+                                 directory_ + "/postgres.log", "/");
+    ASSERT_TRUE(pid.ok()) << pid.status();
+    pid_ = *pid;
+  }
+  void Stop(int signal) const { kill(pid_, signal); }
+  bool HasEnded() {
+    if (pid_ > 0 && waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = 0;
+    return pid_ == 0;
+  }
+
+ private:
+  const std::string directory_;
+  pid_t pid_ = 0;
+};
+
+class StopModesTest : public ::testing::Test {
+ protected:
+  static std::uint64_t CommittedBy(MasterClient& client) {
     const auto status = client.Status();
     return status ? status->chunks_committed() : 0;
-  };
+  }
+  void AwaitCommits(const std::string& when, MasterClient& client, const MasterProcess& master) {
+    const std::uint64_t before = CommittedBy(client);
+    ASSERT_TRUE(scene_.Await(absl::StrCat("commits ", when), absl::Seconds(60), [&] {
+      return CommittedBy(client) >= before + 20;
+    })) << master.LogTail();
+  }
+  void StartProducers(const MasterProcess& master) {
+    scene_.StartAgent(master.grpc_address());
+    scene_.StartTrainer(0, {{"--world-size", "1"}});
+    scene_.StartRawWriter(10, master.grpc_address());
+  }
+  void ExpectAllOnce(MasterProcess& master) {
+    scene_.StopProducers(absl::Seconds(60));
+    const Verdict verdict = scene_.ExpectExact(master, Demand::kRecorded);
+    EXPECT_EQ(verdict.declared_count, 0U);
+    EXPECT_EQ(master.Stop(), "exit 0") << master.LogTail();
+  }
+
+  Scene scene_{"stop modes"};
+};
+
+TEST_F(StopModesTest, CommitsGoOnAfterEachAndNothingIsLost) {
+  MasterProcess master({.scratch = scene_.path("")});
+  MasterClient client(master.grpc_address());
   ASSERT_TRUE(master.StartAndWait()) << master.LogTail();
-  scene.StartAgent(master.grpc_address());
-  scene.StartTrainer(0, {{"--world-size", "1"}});
-  scene.StartRawWriter(10, master.grpc_address());
+  StartProducers(master);
   for (const Mode& mode : kModes) {
     SCOPED_TRACE(mode.name);
-    const std::uint64_t before = committed();
-    ASSERT_TRUE(scene.Await(absl::StrCat("commits before ", mode.name), absl::Seconds(60), [&] {
-      return committed() >= before + 20;
-    })) << master.LogTail();
+    AwaitCommits(absl::StrCat("before ", mode.name), client, master);
     const pid_t postmaster = master.PostmasterPid();
     ASSERT_GT(postmaster, 0) << master.LogTail();
     ASSERT_EQ(kill(postmaster, mode.signal), 0);
-    EXPECT_TRUE(scene.Await(absl::StrCat("another server after ", mode.name), absl::Seconds(60),
-                            [&] {
-                              const pid_t now = master.PostmasterPid();
-                              return now != 0 && now != postmaster;
-                            }))
+    EXPECT_TRUE(scene_.Await(absl::StrCat("another server after ", mode.name), absl::Seconds(60),
+                             [&] {
+                               const pid_t now = master.PostmasterPid();
+                               return now != 0 && now != postmaster;
+                             }))
         << master.LogTail();
-    const std::uint64_t after = committed();
-    EXPECT_TRUE(scene.Await(absl::StrCat("commits after ", mode.name), absl::Seconds(60), [&] {
-      return committed() >= after + 20;
-    })) << master.LogTail();
+    AwaitCommits(absl::StrCat("after ", mode.name), client, master);
   }
-  scene.StopProducers(absl::Seconds(60));
-  const Verdict verdict = scene.ExpectExact(master, Demand::kRecorded);
-  EXPECT_EQ(verdict.declared_count, 0U);
-  EXPECT_EQ(master.Stop(), "exit 0") << master.LogTail();
+  ExpectAllOnce(master);
+}
+
+// Of --database-url: nobody but who stopped it starts it again. The second smart stop comes while connections
+// that the master opened after the first one rest.
+TEST_F(StopModesTest, OneOfOthersEndsAndCommitsGoOnOnceItIsBack) {
+  MasterProcess maker({.scratch = scene_.path(""), .name = "maker"});
+  ASSERT_TRUE(maker.StartAndWait()) << maker.LogTail();
+  const std::string url = maker.database_url();
+  ASSERT_EQ(maker.Stop(), "exit 0") << maker.LogTail();
+  OthersPostgres postgres(maker.data_directory());
+  ASSERT_NO_FATAL_FAILURE(postgres.Start());
+  MasterProcess master({.scratch = scene_.path(""), .database_url = url});
+  MasterClient client(master.grpc_address());
+  ASSERT_TRUE(master.StartAndWait()) << master.LogTail();
+  StartProducers(master);
+  constexpr Mode kSmartAgain = {"smart again", SIGTERM};
+  for (const Mode& mode : {kModes[0], kSmartAgain, kModes[1], kModes[2]}) {
+    SCOPED_TRACE(mode.name);
+    AwaitCommits(absl::StrCat("before ", mode.name), client, master);
+    EXPECT_TRUE(client.Trial("faults")) << "a connection of readers rests from here on";
+    postgres.Stop(mode.signal);
+    ASSERT_TRUE(scene_.Await(absl::StrCat("the end after ", mode.name), absl::Seconds(60), [&] {
+      return postgres.HasEnded();
+    })) << master.LogTail();
+    ASSERT_NO_FATAL_FAILURE(postgres.Start());
+    AwaitCommits(absl::StrCat("after ", mode.name), client, master);
+  }
+  EXPECT_GT(master.CountInLog("database_lets_nobody_in"), 0) << master.LogTail();
+  ExpectAllOnce(master);
 }
 
 }  // namespace

@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t kDrainedPerVisit = 24;
 constexpr int kSeriesCount = 3;
 constexpr absl::Duration kSilenceMax = absl::Seconds(30);
+// agent.md, rule 2.
+constexpr absl::Duration kUnsyncedMax = absl::Milliseconds(500);
 
 std::vector<SampleNumber> SamplesOf(const pb::Chunk& chunk) {
   pb::ChunkBody body;
@@ -100,7 +102,21 @@ void SimAgent::Kill() {
   around_.disk.GoOn();
 }
 
+void SimAgent::CheckSynced(const Rank& rank) const {
+  if (retired_.contains(rank.writer)) return;  // its sequences are another writer's
+  const std::set<std::uint64_t> unsynced = around_.disk.UnsyncedWrites(FolderOf(rank));
+  for (const Frames& frames : rank.sealed) {
+    if (frames.last_sequence <= rank.acked || frames.at + kUnsyncedMax > rank.synced_at) continue;
+    const auto first = unsynced.lower_bound(frames.first_write);
+    if (first == unsynced.end() || *first > frames.last_write) continue;
+    around_.history.Fail(absl::StrCat(
+        "sequence ", frames.last_sequence, " of rank ", rank.rank, " is not acked, and not synced ",
+        absl::ToInt64Milliseconds(rank.synced_at - frames.at), " ms after it was sealed"));
+  }
+}
+
 void SimAgent::LosePower() {
+  for (const Rank& rank : ranks_) CheckSynced(rank);
   Kill();
   around_.trace.Add(options_.name, " loses its power");
   around_.disk.LosePower(absl::StrCat(around_.disk.root(), "/", options_.name));
@@ -126,6 +142,7 @@ bool SimAgent::SetSpoolBack() {
   around_.trace.Add(options_.name, ": the spool of rank ", rank->rank, " is set back");
   around_.history.SetBack(rank->rank);
   around_.disk.SetBack(FolderOf(*rank));
+  rank->sealed.clear();  // others come under their sequences
   rank->is_kept = false;
   return true;
 }
@@ -165,7 +182,11 @@ void SimAgent::Serve(Rank& rank) {
 }
 
 // What was sealed last names the ring as far as it is in frames.
-void SimAgent::StoreTail(Rank& rank) {
+void SimAgent::StoreTail(Rank& rank, std::uint64_t writes_before) {
+  rank.sealed.push_back({.last_sequence = rank.served->last_sequence(),
+                         .first_write = writes_before + 1,
+                         .last_write = around_.disk.write_count(),
+                         .at = around_.clock.Monotonic()});
   const auto& rings = rank.served->written().rings;
   if (const auto mark = rings.find(0); mark != rings.end()) {
     rank.tail = std::max(rank.tail, mark->second.tail);
@@ -190,7 +211,9 @@ void SimAgent::Visit() {
     if (rank.served != nullptr) VisitRank(rank);
   }
   for (Rank& rank : ranks_) {
-    if (rank.served != nullptr) rank.served->TendSync(around_.clock.Monotonic());
+    if (rank.served == nullptr) continue;
+    rank.served->TendSync(around_.clock.Monotonic());
+    if (!around_.disk.stopped()) rank.synced_at = around_.clock.Monotonic();
   }
 }
 
@@ -204,8 +227,9 @@ void SimAgent::VisitRank(Rank& rank) {
 void SimAgent::Drain(Rank& rank) {
   agent::ServedWriter& served = *rank.served;
   if (served.pending()) {
+    const std::uint64_t writes_before = around_.disk.write_count();
     if (!served.Retry().ok()) return;
-    StoreTail(rank);
+    StoreTail(rank, writes_before);
   }
   const std::uint64_t end = std::min(rank.head, rank.read + kDrainedPerVisit);
   const std::int64_t now_us = absl::ToUnixMicros(around_.clock.Now());
@@ -227,8 +251,9 @@ void SimAgent::Drain(Rank& rank) {
   if (!served.builder().empty()) {
     agent::Checkpoint checkpoint;
     checkpoint.rings[0] = {.tail = rank.read, .dropped_told = rank.dropped_told};
+    const std::uint64_t writes_before = around_.disk.write_count();
     if (!served.Seal(checkpoint).ok()) return;
-    StoreTail(rank);
+    StoreTail(rank, writes_before);
   }
   if (rank.ended && rank.read == rank.head) served.Close(rank.died);
 }
@@ -286,7 +311,11 @@ std::ptrdiff_t SimAgent::RetiredCount() const {
 }
 
 void SimAgent::NoteAcked(const Uuid& writer, std::uint64_t sequence) {
-  if (!retired_.contains(writer)) around_.history.Acked(writer, sequence);
+  if (retired_.contains(writer)) return;
+  around_.history.Acked(writer, sequence);
+  for (Rank& rank : ranks_) {
+    if (rank.writer == writer) rank.acked = std::max(rank.acked, sequence);
+  }
 }
 
 bool SimAgent::HearsNothing() {

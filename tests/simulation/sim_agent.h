@@ -82,6 +82,14 @@ class SimAgent {
   const std::string& name() const { return options_.name; }
 
  private:
+  // Of one call.
+  struct Frames {
+    std::uint64_t last_sequence = 0;
+    // Which of the disk's writes.
+    std::uint64_t first_write = 0;
+    std::uint64_t last_write = 0;
+    absl::Duration at;
+  };
   struct Rank {
     int rank = 0;
     Uuid writer;
@@ -99,13 +107,20 @@ class SimAgent {
     // So far history knows of frames.
     std::uint64_t framed = 0;
     std::uint64_t framed_sequence = 0;
+    std::vector<Frames> sealed;
+    // When it last looked whether they go to the disk.
+    absl::Duration synced_at = -absl::InfiniteDuration();
+    std::uint64_t acked = 0;
   };
 
   std::string FolderOf(const Rank& rank) const;
   void Serve(Rank& rank);
   void VisitRank(Rank& rank);
   void Drain(Rank& rank);
-  void StoreTail(Rank& rank);
+  // Behind a seal: `writes_before` of the disk came before it.
+  void StoreTail(Rank& rank, std::uint64_t writes_before);
+  // What nobody had acked half a second before the agent last looked is on the disk.
+  void CheckSynced(const Rank& rank) const;
   void NoteFrames(Rank& rank);
   void NoteAcked(const Uuid& writer, std::uint64_t sequence);
   std::ptrdiff_t RetiredCount() const;

@@ -81,7 +81,10 @@ int SimDisk::Open(int directory, const char* name, int flags, mode_t mode) {
 ssize_t SimDisk::Write(int fd, const void* bytes, std::size_t size, off_t offset) {
   const May may = Change();
   if (may == May::kNothing) return Fail(EIO);
-  if (may == May::kAll && !full_) return RealWrite(fd, bytes, size, offset);
+  if (may == May::kAll && !full_) {
+    files_[LookAt(fd).first].unsynced[++write_count_] = {offset, offset + static_cast<off_t>(size)};
+    return RealWrite(fd, bytes, size, offset);
+  }
   const std::size_t part = chance_.Below(size + 1);
   if (part > 0) RealWrite(fd, bytes, part, offset);
   return Fail(may == May::kPart ? EIO : ENOSPC);
@@ -93,6 +96,8 @@ int SimDisk::Truncate(int fd, off_t size) {
   if (const auto file = files_.find(inode); file != files_.end()) {
     file->second.durable_bytes = std::min(file->second.durable_bytes, size);
     std::erase_if(file->second.lost, [size](const Range& each) { return each.begin >= size; });
+    std::erase_if(file->second.unsynced,
+                  [size](const auto& each) { return each.second.begin >= size; });
   }
   return static_cast<int>(syscall(SYS_ftruncate, fd, size));
 }
@@ -106,6 +111,7 @@ int SimDisk::Sync(int fd) {
     for (auto& [each, state] : files_) state.entry_durable = true;
     return 0;
   }
+  file->second.unsynced.clear();
   if (chance_.Of(sync_failure_)) {
     if (bytes > file->second.durable_bytes) {
       file->second.lost.push_back({file->second.durable_bytes, bytes});
@@ -127,6 +133,18 @@ int SimDisk::Unlink(int directory, const char* name, int flags) {
 int SimDisk::Rename(int from_directory, const char* from, int to_directory, const char* to) {
   if (Change() != May::kAll) return Fail(EIO);
   return static_cast<int>(syscall(SYS_renameat, from_directory, from, to_directory, to));
+}
+
+std::set<std::uint64_t> SimDisk::UnsyncedWrites(const std::string& folder) const {
+  std::set<std::uint64_t> numbers;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    struct stat status {};
+    if (!entry.is_regular_file() || stat(entry.path().c_str(), &status) != 0) continue;
+    const auto file = files_.find(status.st_ino);
+    if (file == files_.end()) continue;
+    for (const auto& [number, range] : file->second.unsynced) numbers.insert(number);
+  }
+  return numbers;
 }
 
 void SimDisk::LosePower(const std::string& folder) {

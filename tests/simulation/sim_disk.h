@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,11 @@ class SimDisk {
   // Another process.
   void GoOn();
 
+  // Writes that happened as a whole so far: their numbers are 1 to this.
+  std::uint64_t write_count() const { return write_count_; }
+  // Those below `folder`, by number, whose bytes no sync was asked for since. What a sync that failed had to write is not among them.
+  std::set<std::uint64_t> UnsyncedWrites(const std::string& folder) const;
+
   // What lies below `folder` is as a machine finds it that lost its power. REQUIRES: nobody has it open.
   void LosePower(const std::string& folder);
 
@@ -66,6 +72,8 @@ class SimDisk {
     off_t durable_bytes = 0;
     bool entry_durable = false;
     std::vector<Range> lost;  // a sync of it failed
+    // By their numbers, since the last sync.
+    std::map<std::uint64_t, Range> unsynced = {};
   };
 
   // Whether this change may happen as a whole; where not, whether in part.
@@ -80,6 +88,7 @@ class SimDisk {
   double sync_failure_ = 0;
   bool stopped_ = false;
   std::uint64_t stop_after_ = UINT64_MAX;
+  std::uint64_t write_count_ = 0;
   std::map<ino_t, File> files_;
 };
 

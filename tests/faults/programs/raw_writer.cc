@@ -1,7 +1,8 @@
 // A client of the wire contract without recorder and agent: one writer that seals a small chunk at
-// a fixed rate (--samples of each of --series), keeps all of them, sends what is not acked, and goes from one master to the next
-// when acks stay away. Logs samples when it seals them and acks when they come. Seals no more after
-// --chunks of them. SIGTERM: seals no more, waits for the last acks and the Close.
+// a fixed rate (--samples of each of --series), keeps all of them, sends what is not acked, and goes from one
+// master to the next when acks stay away. Logs samples when it seals them and acks when they come, and says on
+// stdout which series its trial has no room for. Seals no more after --chunks of them. SIGTERM: seals no more,
+// waits for the last acks and the Close.
 //
 // Exit code: 0 all is acked and closed, 3 not within --close-wait-ms.
 #include <fcntl.h>
@@ -100,6 +101,11 @@ class Connection {
         state_.committed = std::max(state_.committed, message.ack().committed_sequence());
         state_.credit_bytes = message.ack().credit_bytes();
         state_.closed = state_.closed || message.ack().closed();
+      } else if (message.has_refused() && message.refused().reason() == "SERIES_LIMIT") {
+        // Some of the definitions alone; what is sent of them is told as a gap.
+        std::printf("refused %s: %s\n", message.refused().reason().c_str(),
+                    message.refused().message().c_str());
+        std::fflush(stdout);
       } else if (message.has_refused()) {
         state_.broken = true;
         state_.why = message.refused().reason() + ": " + message.refused().message();
