@@ -57,7 +57,8 @@ const oddWidthLeast = 3;
 const oddStrip = 4;
 const lonePixels = 4;
 
-/** Where samples are NaN or infinite, over the whole height: what they are is written where there is room. `bands` as uPlot has places. */
+/** Where samples are NaN or infinite, over the whole height: what they are is written where there is room. `bands` as uPlot has places;
+ *  none overlaps another. */
 export function paintOdd(plot: uPlot, bands: readonly OddBand[], color: string): void {
   const { ctx, bbox } = plot;
   const pixels = uPlot.pxRatio ?? devicePixelRatio;
