@@ -254,7 +254,7 @@ test("all batches of a comparison are as many as there are, however its charts d
   const { x, y, width, height } = await tab.locator('[data-metric="training/loss"] .u-over').boundingBox();
   await tab.mouse.move(x + 1, y + height / 2);
   await tab.mouse.down();
-  await tab.mouse.move(x + width - 1, y + height / 2, { steps: 5 });
+  await tab.mouse.move(x + width + 20, y + height / 2, { steps: 5 });
   await tab.mouse.up();
   await until("a range", async () => (await count("[data-range]")) === 1);
   await soon(async () => assert.equal(await text("[data-range]"), `batches 0 to ${(longTicks - 1).toLocaleString("en")}`));

@@ -2,7 +2,7 @@
 //
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test nan_test.mjs
 import assert from "node:assert/strict";
-import { before, test } from "node:test";
+import { before, beforeEach, test } from "node:test";
 import { decode, encode, RawWriters } from "./raw_writer.mjs";
 import { deadlineMs, soon, Stand, until } from "./stand.mjs";
 import { bin, closesAtEnd, count, foreign, graveFindings, openTab, page, pixelsOf, saved, seen, show, tab, text, troubles } from "./tab.mjs";
@@ -41,6 +41,8 @@ before(async () => {
   await tab.goto(stand.url);
 }, { timeout: 4 * deadlineMs });
 
+// Whatever a test before has left.
+beforeEach(() => tab.unrouteAll({ behavior: "ignoreErrors" }));
 closesAtEnd(stand);
 
 const card = (name) => `.charts [data-metric="training/${name}"]`;
@@ -124,7 +126,6 @@ test("finite samples whose mean overflows are told as such, in a chart, a heat m
   for (let at = 0; at < ticks; ++at) await tab.keyboard.press("ArrowRight");
   await soon(async () => assert.match(await text(".heat .chart-place"), /^rank 0, batches 118 to 119: overflow$/));
   await tab.setViewportSize({ width: 1280, height: 900 });
-  await tab.unrouteAll({ behavior: "wait" });
 });
 
 test("a CSV has the NaN of each bucket", async () => {

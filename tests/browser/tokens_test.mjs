@@ -142,10 +142,10 @@ test("of a trial that has ended all goes at once, whichever of its questions is 
   const opened = await context.newPage();
   await opened.goto(`${stand.url}#/trial/${ended}/metrics`);
   await opened.waitForSelector('[data-metric="training/loss"] canvas', { timeout: deadlineMs });
-  await opened.waitForSelector('main h1:has-text("vision/vgg")', { timeout: deadlineMs });
+  // One that runs is looked at every two seconds, one that has ended each half minute.
+  await opened.waitForSelector('.head:has(h1:has-text("vision/vgg")) .badge:has-text("completed")', { timeout: deadlineMs });
   await stand.command("token", "revoke", watcher.token.token_id);
   await opened.click('button:text-is("Batch")');
-  // The trial is looked at each half minute.
   await isDenied(opened, "its head", 12_000);
   assert.equal(await opened.locator("main [data-absence]").count(), 1);
   assert.equal(await opened.title(), `Trial ${ended} · Stepwell`);
