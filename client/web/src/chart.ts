@@ -361,7 +361,7 @@ export class Chart {
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    if (this.oddBands.length > 0) paintOdd(plot, this.oddBands.map(({ start, end, text }) => ({ start: this.toPlot(start), end: this.toPlot(end), text })), css("--bad"));
+    if (this.oddBands.length > 0) paintOdd(plot, this.oddBands.map((band) => ({ ...band, start: this.toPlot(band.start), end: this.toPlot(band.end) })), css("--bad"));
     data.aligned.lines.forEach((line, index) => paintBand(plot, plot.data[0], line, this.look(index).color + (theme() === "dark" ? "40" : "30")));
     ctx.restore();
   }

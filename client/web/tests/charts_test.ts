@@ -229,30 +229,30 @@ test("finite samples whose mean overflows are told as such, in words and in a ba
   assert.deepEqual(of(-Infinity, -1.5e308, -1e308), [{ value: "overflow", range: "-1.5e+308 … -1e+308" }, words, ["overflow"]]);
   // Both signs, one after the other.
   assert.deepEqual(of(NaN, -1e308, 1e308), [{ value: "overflow", range: "-1e+308 … 1e+308" }, words, ["overflow"]]);
-  assert.deepEqual(of(Infinity, 1e308, 1e308, 1n), [{ value: "overflow", range: "1e+308, 1 of 3 is NaN" }, `1 of 5 samples is NaN; ${words}`, ["NaN, overflow"]]);
+  assert.deepEqual(of(Infinity, 1e308, 1e308, 1n), [{ value: "overflow", range: "1e+308, 1 of 3 is NaN" }, `1 of 5 samples is NaN; ${words}`, ["NaN", "overflow"]]);
   assert.deepEqual(of(Infinity, 1, Infinity), [{ value: "+infinity", range: "1 … +infinity" }, "some samples are +infinity", ["+∞"]]);
   for (const extent of [{ min: 1e308, max: 1.7e308 }, { min: -1.7e308, max: 1.7e308 }, { min: 1.7e308, max: 1.7e308 }]) assert.ok(yRange(extent, "").every(Number.isFinite), JSON.stringify(extent));
 });
 
 test("where a line is NaN or infinite there are bands, of all lines together, and numbers between them are seen", () => {
   const chart = aligned([answered([1, NaN, NaN, 2, Infinity, 3]), answered([1, 1, 1, 1, 1, 1])], 100, 10);
-  assert.deepEqual(oddBands(chart), [{ start: 120, end: 150, text: "NaN" }, { start: 180, end: 190, text: "+∞" }]);
-  assert.deepEqual(oddBands(aligned([answered([NaN, NaN, 1, 1]), { ...answered([NaN, NaN]), indexes: [1, 3] }], 0, 1)), [{ start: 0, end: 4, text: "NaN" }]);
+  assert.deepEqual(oddBands(chart), [{ start: 120, end: 150, text: "NaN", row: 0 }, { start: 180, end: 190, text: "+∞", row: 0 }]);
+  assert.deepEqual(oddBands(aligned([answered([NaN, NaN, 1, 1]), { ...answered([NaN, NaN]), indexes: [1, 3] }], 0, 1)), [{ start: 0, end: 4, text: "NaN", row: 0 }]);
   assert.deepEqual(oddBands(aligned([answered([1, 2])], 0, 1)), []);
   assert.deepEqual(chart.lines.map(loneRows), [[0, 3, 5], []]);
 });
 
-test("bands of lines that differ lie beside each other, and so do their words", () => {
+test("the words of bands that overlap stand in rows of their own", () => {
   const of = (...lines: (readonly number[])[]) => oddBands(aligned(lines.map((means) => answered(means)), 0, 0.5));
-  const band = (start: number, end: number, text: string) => ({ start, end, text });
+  const band = (start: number, end: number, text: string, row: number) => ({ start, end, text, row });
   // Buckets of half a unit, two apart: the first is 0 to 0.5, the next 1 to 1.5.
-  assert.deepEqual(of([1, NaN, NaN, NaN], [1, 1, Infinity, Infinity]), [band(1, 2, "NaN"), band(2, 3.5, "NaN, +∞")]);
-  assert.deepEqual(of([NaN, NaN, 1, 1], [1, -Infinity, -Infinity, 1]), [band(0, 1, "NaN"), band(1, 1.5, "NaN, −∞"), band(1.5, 2.5, "−∞")]);
-  assert.deepEqual(of([NaN, 1, 1, NaN], [Infinity, 1, 1, 1]), [band(0, 0.5, "NaN, +∞"), band(3, 3.5, "NaN")]);
-  assert.deepEqual(of([1, NaN, NaN, 1], [Infinity, Infinity, Infinity, Infinity]), [band(0, 1, "+∞"), band(1, 2.5, "NaN, +∞"), band(2.5, 3.5, "+∞")]);
+  assert.deepEqual(of([1, NaN, NaN, NaN], [1, 1, Infinity, Infinity]), [band(1, 3.5, "NaN", 0), band(2, 3.5, "+∞", 1)]);
+  assert.deepEqual(of([NaN, NaN, 1, NaN], [1, -Infinity, -Infinity, 1]), [band(0, 1.5, "NaN", 0), band(1, 2.5, "−∞", 1), band(3, 3.5, "NaN", 0)]);
+  assert.deepEqual(of([NaN, NaN, Infinity, Infinity], [1, 1, 1, 1]), [band(0, 1.5, "NaN", 0), band(2, 3.5, "+∞", 0)]);
+  assert.deepEqual(of([NaN], [Infinity], [-Infinity]), [band(0, 0.5, "NaN", 0), band(0, 0.5, "+∞", 1), band(0, 0.5, "−∞", 2)]);
   // Of one line, where both are.
   assert.deepEqual(oddBands(aligned([{ indexes: [0, 1, 2], means: [NaN, Infinity, NaN], mins: [NaN, 5, NaN], maxs: [NaN, Infinity, NaN], counts: [0n, 1n, 0n], nanCounts: [2n, 1n, 2n] }], 0, 1)),
-    [band(0, 1, "NaN"), band(1, 2, "NaN, +∞"), band(2, 3, "NaN")]);
+    [band(0, 3, "NaN", 0), band(1, 2, "+∞", 1)]);
 });
 
 function scope(name: string, means: number[], counts?: number[]) {

@@ -84,9 +84,12 @@ interface Stretch {
   readonly end: number;
 }
 
-/** One in which lines have such samples: "NaN", "+∞", "NaN, −∞". */
+/** One in which some line has such samples. */
 export interface OddBand extends Stretch {
+  /** "NaN", "+∞", "−∞", "overflow". */
   readonly text: string;
+  /** In which row its words stand, 0 = on top: in none are those of another that overlaps it. */
+  readonly row: number;
 }
 
 /** Of a chart's line; see core/align.ts. */
@@ -139,20 +142,17 @@ function joined(stretches: Stretch[]): Stretch[] {
   return all;
 }
 
-/** Of all lines together, ascending. None overlaps another, so that neither do their words: where lines differ, a band says what any has. */
+/** Of all lines together: one of each kind wherever any line has it, ascending. */
 export function oddBands(chart: OddChart): OddBand[] {
   const lines = chart.lines.filter(({ odd }) => odd.size > 0);
-  const found = kinds.map((kind) => ({ word: kind.word, at: 0, stretches: joined(lines.flatMap((line) => stretchesOf(line, chart, kind))) }));
-  const edges = [...new Set(found.flatMap(({ stretches }) => stretches.flatMap(({ start, end }) => [start, end])))].sort((a, b) => a - b);
-  const bands: OddBand[] = [];
-  edges.forEach((start, at) => {
-    const words = found.filter((one) => {
-      while ((one.stretches[one.at]?.end ?? Infinity) <= start) ++one.at;
-      return (one.stretches[one.at]?.start ?? Infinity) <= start;
-    }).map(({ word }) => word);
-    if (words.length > 0) bands.push({ start, end: edges[at + 1] ?? start, text: words.join(", ") });
+  const bands = kinds.flatMap((kind) => joined(lines.flatMap((line) => stretchesOf(line, chart, kind))).map((stretch) => ({ ...stretch, text: kind.word })));
+  const ends: number[] = [];
+  return bands.sort((a, b) => a.start - b.start).map((band) => {
+    const free = ends.findIndex((end) => end <= band.start);
+    const row = free < 0 ? ends.length : free;
+    ends[row] = band.end;
+    return { ...band, row };
   });
-  return bands;
 }
 
 /** Rows of numbers between two that are none: no line reaches them. */
