@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { before, beforeEach, test } from "node:test";
 import { duration, RawWriters } from "./raw_writer.mjs";
-import { deadlineMs, Stand, until } from "./stand.mjs";
-import { bin, closesAtEnd, count, foreign, openTab, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
+import { deadlineMs, soon, Stand, until } from "./stand.mjs";
+import { bin, closesAtEnd, count, foreign, gone, openTab, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
 
 const stand = new Stand(bin, page);
 const ticks = 100;
@@ -14,7 +14,9 @@ const buckets = "**/stepwell.v1.QueryService/QueryBuckets";
 const summaries = "**/stepwell.v1.QueryService/SummarizeTimings";
 /** Of ranks 0 and 1. */
 const stepSeconds = [0.1, 0.5];
-let trial;
+/** More than a chart has buckets, and no multiple of what one of them covers. */
+const longTicks = 1003;
+let [trial, long, running] = [];
 
 before(async () => {
   await stand.startMaster();
@@ -24,6 +26,8 @@ before(async () => {
   for (const [rank, seconds] of stepSeconds.entries()) {
     trial = await raw.write({ trial: "a", rank, startUs, stepUs: 1_000_000, ticks, firstBatch: 0, series: [timing("step", seconds), timing("forward", seconds / 2), { group: "training", name: "loss", value: (tick) => 1 / (tick + 1) }] });
   }
+  const loss = { group: "training", name: "loss", value: (tick) => 1 / (tick + 1) };
+  long = await raw.write({ trial: "long", rank: 0, startUs: startUs - longTicks * 1e6, stepUs: 1_000_000, ticks: longTicks, firstBatch: 0, series: [timing("step", 0.1), loss] });
   raw.close();
   await tab.goto(stand.url);
   // What is written into pictures.
@@ -207,6 +211,110 @@ test("until the charts of a range are there, the words and the picture are of th
   assert.ok(await tab.isDisabled('button:has-text("PNG")'));
   assert.ok(await tab.isDisabled('button:has-text("CSV")'));
   await tab.unroute(buckets, refuse);
+});
+
+test("a comparison shows the charts of the range before, dimmed and under their own range, until those of the next are there", async () => {
+  const comparison = "**/stepwell.v1.QueryService/CompareTrials";
+  const hash = `#/compare?t=${long}&t=${trial}&m=training%2Floss`;
+  const range = () => text("[data-range]");
+  const dimmed = () => tab.locator('[data-metric="training/loss"] .chart-canvas').evaluate((one) => Number(getComputedStyle(one).opacity) < 1);
+  await openAnew(`${hash}&from=0&to=20`, '[data-metric="training/loss"] canvas');
+  await until("the answer", async () => (await count(busy)) === 0 && (await range()) === "batches 0 to 19");
+  const answers = await held(comparison);
+  await show(`${hash}&from=30&to=40`);
+  await answers.asked();
+  await until("dimmed charts", dimmed);
+  assert.equal(await range(), "batches 0 to 19");
+  await seen('h2:has-text("Means of batches 0 to 19")');
+  // One more chart meanwhile leaves them what they are.
+  await show(`${hash}&m=timing%2Fstep&from=30&to=40`);
+  assert.ok(await dimmed());
+  await answers.letGo();
+  await until("the next range", async () => (await count(busy)) === 0 && (await range()) === "batches 30 to 39");
+  await until("clear charts", async () => !(await dimmed()));
+  await seen('[data-metric="timing/step"] canvas');
+  // Opening one dims none of the others.
+  const later = await held(comparison);
+  await show(`${hash}&m=timing%2Fforward&from=30&to=40`);
+  await later.asked();
+  assert.equal(await count(busy), 0);
+  await later.letGo();
+  await seen('[data-metric="timing/forward"] canvas');
+  // What is not answered is not dimmed, but gone.
+  await tab.route(comparison, refuse);
+  await show(`${hash}&from=50&to=60`);
+  await seen(unavailable);
+  assert.equal(await count(busy), 0);
+  assert.equal(await range(), "batches 50 to 59");
+});
+
+test("all batches of a comparison are as many as there are, however its charts divide them", async () => {
+  await openAnew(`#/compare?t=${long}&t=${trial}&m=training%2Floss`, '[data-metric="training/loss"] canvas');
+  assert.equal(await count("[data-range]"), 0);
+  const { x, y, width, height } = await tab.locator('[data-metric="training/loss"] .u-over').boundingBox();
+  await tab.mouse.move(x + 1, y + height / 2);
+  await tab.mouse.down();
+  await tab.mouse.move(x + width + 20, y + height / 2, { steps: 5 });
+  await tab.mouse.up();
+  await until("a range", async () => (await count("[data-range]")) === 1);
+  await soon(async () => assert.equal(await text("[data-range]"), `batches 0 to ${(longTicks - 1).toLocaleString("en")}`));
+});
+
+test("a tab whose question is not accepted is not live, though its trial's stream is", async () => {
+  const raw = new RawWriters(stand.ports.grpc);
+  const now = { startUs: (Math.floor(Date.now() / 1000) - 20) * 1e6, stepUs: 500_000, ticks: 40, firstBatch: 0 };
+  running = await raw.write({ trial: "running", rank: 0, open: true, ...now, series: [{ group: "timing", name: "step", unit: "seconds", kind: duration, value: () => 0.5 }, { group: "training", name: "loss", value: () => 1 }] });
+  raw.close();
+  const invalid = (route) => route.fulfill({ status: 400, contentType: "application/json", body: JSON.stringify({ code: "invalid_argument", message: "told by a test" }) });
+  for (const [view, shows] of [["metrics", ".charts canvas"], ["heat", ".heat canvas"], ["timings", sentence]]) {
+    await openAnew(`#/trial/${running}/${view}`, shows);
+    await seen('[data-follow="live"]');
+    await tab.route(buckets, invalid);
+    // Of whatever is asked next.
+    if (view === "metrics") await show(`#/trial/${running}/metrics?lines=one&live=60000000`);
+    else if (view === "heat") await tab.selectOption('select[aria-label="Metric or scope"]', "training/loss");
+    else await tab.selectOption('select[aria-label="Rank"]', "all");
+    await seen('[data-absence="failed"]:has-text("did not accept the question")');
+    await seen('[data-follow="denied"]:text-is("not answered")');
+    assert.equal(await count('[data-follow="live"], [data-stale]'), 0, view);
+    await tab.unroute(buckets, invalid);
+    await tab.click('[data-absence="failed"] button:has-text("Try again")');
+    await seen('[data-follow="live"]');
+    assert.equal(await count('[data-follow="denied"]'), 0, view);
+  }
+});
+
+test("caps that are being set are not taken back, and what is shown then is what was set", async () => {
+  const takeBack = '[data-focus="take-back"]';
+  const field = "#cap-seriesSamples";
+  const place = `of=trial&name=${trial}`;
+  await openAnew(`#/admin?${place}`, field);
+  await tab.fill(field, "3M");
+  await tab.click('button:has-text("Show what it would remove")');
+  const answers = await held("**/stepwell.v1.AdminService/SetCaps");
+  await tab.click('button:text-is("Set these caps")');
+  await answers.asked();
+  await until("nothing to be taken back", () => tab.isDisabled(takeBack));
+  // Nor is anything of before shown by asking for the place anew.
+  await tab.click('[data-focus="show-caps"]');
+  await gone(field);
+  await answers.letGo();
+  await seen(field);
+  assert.equal(await tab.inputValue(field), "3M");
+  assert.ok(await tab.isEnabled(takeBack));
+  await tab.fill(field, "4M");
+  await tab.click(takeBack);
+  await until("what was typed is gone", async () => (await count(field)) === 1 && (await tab.inputValue(field)) === "3M");
+  // One that is refused can be changed, and taken back.
+  await tab.route("**/stepwell.v1.AdminService/SetCaps", refuse);
+  await tab.fill(field, "5M");
+  await tab.click('button:has-text("Show what it would remove")');
+  await tab.click('button:text-is("Set these caps")');
+  await seen('section[aria-label="Caps"] [data-absence="unavailable"]');
+  assert.ok(await tab.isEnabled(takeBack));
+  assert.equal(await tab.inputValue(field), "5M");
+  await tab.click(takeBack);
+  await until("what was typed is gone", async () => (await count(field)) === 1 && (await tab.inputValue(field)) === "3M");
 });
 
 test("nothing went wrong in the page, and nothing was asked of others", () => {

@@ -148,6 +148,13 @@ test("a trace is opened in no window where the browser lets none open, and no bu
   assert.equal(await count('button:text-is("Open"), button:text-is("Open in Perfetto")'), 0);
 });
 
+test("an address of more charts than the master takes at once has the first of them", async () => {
+  const metrics = ["training/loss", ...Array.from({ length: 1500 }, (_, at) => `training/gone-${at}`)].map((id) => `&m=${encodeURIComponent(id)}`).join("");
+  await show(`#/compare?t=${sides[0]}&t=${sides[1]}${metrics}`);
+  await seen('.charts [data-metric="training/loss"] canvas');
+  assert.equal(await count("main [data-absence]:visible"), 0);
+});
+
 test("nothing went wrong in the page, and nothing was asked of others", () => {
   assert.deepEqual(troubles, []);
   assert.deepEqual(foreign, []);

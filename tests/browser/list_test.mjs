@@ -3,7 +3,7 @@
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test list_test.mjs
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { RawWriters } from "./raw_writer.mjs";
+import { causes, RawWriters } from "./raw_writer.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
 import { bin, closesAtEnd, foreign, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
 
@@ -20,6 +20,10 @@ before(async () => {
   const clock = { startUs, stepUs: 1_000_000 };
   await raw.write({ trial: "of-both", ...clock, ticks: 50, series: machine({ cpu: 20, gpu: 80 }) });
   await raw.write({ trial: "of-processors", ...clock, ticks: 1321, series: machine({ cpu: 35 }) });
+  const losses = (counts) => counts.map((sampleCount) => ({ cause: causes.sensorFailed, metricGroup: "cpu", sampleCount, reason: "" }));
+  await raw.write({ trial: "lacks-some", ...clock, ticks: 2, series: machine({ cpu: 1 }), losses: losses([1234n, 0n]) });
+  await raw.write({ trial: "lacks-unknown", ...clock, ticks: 2, series: machine({ cpu: 1 }), losses: losses([0n]) });
+  await raw.write({ trial: "lacks-nothing", ...clock, ticks: 2, series: machine({ cpu: 1 }), losses: [{ cause: causes.noPermission, metricGroup: "gpu", sampleCount: 0n, reason: "" }] });
   await raw.write({ trial: "broken", ...clock, ticks: 2, died: true, series: machine({ cpu: 1 }) });
   await raw.write({ trial: "bare" });
   await raw.write({ trial: "kept-open", open: true, ...clock, ticks: 5, series: machine({ cpu: 1 }) });
@@ -58,6 +62,13 @@ test("how long a trial lasted is from its first sample to its last", async () =>
   assert.equal(await cell("bare", "Lasted"), "–");
 });
 
+test("what is missing is told in number, and as unknown where nobody knows it", async () => {
+  const missing = async (trial) => [await cell(trial, "Missing"), await tab.locator(`${row(trial)} td[data-label="Missing"]`).evaluate((one) => one.classList.contains("worse"))];
+  assert.deepEqual(await missing("lacks-some"), ["1,234", true]);
+  assert.deepEqual(await missing("lacks-unknown"), ["unknown", true]);
+  for (const trial of ["lacks-nothing", "of-both", "bare"]) assert.deepEqual(await missing(trial), ["none", false], trial);
+});
+
 test("a trial is as busy as its GPUs, and as its processors where it has none", async () => {
   const words = async (trial) => (await tab.locator(`${row(trial)} .spark svg`).count()) > 0 && tab.locator(`${row(trial)} .spark svg`).getAttribute("aria-label");
   assert.equal(await until("a line of GPUs", () => words("of-both")), "GPUs: 80.0 % busy on average");
@@ -69,7 +80,7 @@ test("trials are listed by each of their states", async () => {
     const rows = await tab.locator("tbody tr").evaluateAll((all) => all.map((one) => [one.querySelector("td.name a").innerText, one.querySelector('td[data-label="State"]').innerText.trim()]));
     return rows.every(([, shown]) => shown.endsWith(state)) && JSON.stringify(rows.map(([name]) => name).sort()) === JSON.stringify(wanted);
   }, ms);
-  for (const [state, wanted] of [["completed", ["bare", "of-both", "of-processors"]], ["failed", ["broken"]]]) {
+  for (const [state, wanted] of [["completed", ["bare", "lacks-nothing", "lacks-some", "lacks-unknown", "of-both", "of-processors"]], ["failed", ["broken"]]]) {
     await tab.selectOption('select[aria-label="State"]', state);
     await listed(state, state, wanted);
   }

@@ -17,8 +17,8 @@ let ours;
 let theirs;
 let reader;
 
-const write = (project, trial) => raw.write({
-  project, trial, rank: 0, open: true, firstBatch: 0, startUs: (Date.now() - 20_000) * 1000, stepUs: 100_000, ticks: 150,
+const write = (project, trial, open = true) => raw.write({
+  project, trial, rank: 0, open, firstBatch: 0, startUs: (Date.now() - 20_000) * 1000, stepUs: 100_000, ticks: 150,
   series: [
     { group: "timing", name: "step", unit: "seconds", kind: duration, value: () => 0.1 }, { group: "training", name: "loss", value: (tick) => 1 / (tick + 1) },
   ],
@@ -83,12 +83,12 @@ test("what may be read and not changed is told where it was tried", async () => 
 });
 
 /** Of a page that was open when its token was revoked: that it is told, and that nothing which was there is left. */
-async function isDenied(of, what) {
-  await of.waitForSelector('main [data-absence="not permitted"]:has-text("may have been revoked")', { timeout: deadlineMs });
+async function isDenied(of, what, ms = deadlineMs) {
+  await of.waitForSelector('main [data-absence="not permitted"]:has-text("may have been revoked")', { timeout: ms });
   await soon(async () => {
     assert.equal(await of.locator("main :is(canvas, tbody tr, dl, .legend, .facts):visible").count(), 0, what);
-    assert.doesNotMatch(await of.locator("main").innerText(), /resnet|alexnet|node-1|vision/, what);
-  });
+    assert.doesNotMatch(await of.locator("main").innerText(), /resnet|alexnet|vgg|node-1|vision/, what);
+  }, ms);
 }
 
 test("a token that is revoked while the page is open takes away what was shown, and says what to do", async () => {
@@ -133,6 +133,23 @@ test("a token that is revoked while the page is open takes away what was shown, 
     await loaded(hash);
     assert.equal(await count("main canvas:visible, tbody tr:visible"), 0, hash);
   }
+});
+
+test("of a trial that has ended all goes at once, whichever of its questions is told first", async () => {
+  const ended = await write("vision", "vgg", false);
+  const watcher = JSON.parse(await stand.command("token", "create", "watcher of what has ended", "--grant", "read:vision", "--json"));
+  const context = await tab.context().browser().newContext({ ignoreHTTPSErrors: true, httpCredentials: { username: "any", password: watcher.text } });
+  const opened = await context.newPage();
+  await opened.goto(`${stand.url}#/trial/${ended}/metrics`);
+  await opened.waitForSelector('[data-metric="training/loss"] canvas', { timeout: deadlineMs });
+  // One that runs is looked at every two seconds, one that has ended each half minute.
+  await opened.waitForSelector('.head:has(h1:has-text("vision/vgg")) .badge:has-text("completed")', { timeout: deadlineMs });
+  await stand.command("token", "revoke", watcher.token.token_id);
+  await opened.click('button:text-is("Batch")');
+  await isDenied(opened, "its head", 12_000);
+  assert.equal(await opened.locator("main [data-absence]").count(), 1);
+  assert.equal(await opened.title(), `Trial ${ended} · Stepwell`);
+  await context.close();
 });
 
 test("who saw the master's agents and caps sees neither when the token is revoked", async () => {

@@ -71,6 +71,9 @@ export class CapsPanel {
   /** Ends what was asked about the place that is shown: the answer is of no other. */
   private ofPlace = new AbortController();
   private set: Caps | undefined;
+  /** Until caps that are being set are answered for: what is asked before that may be as of before. */
+  private setting: Promise<unknown> = Promise.resolve();
+  private readonly takeBack = h("button", { type: "button", "data-focus": "take-back", onclick: () => (this.dropPreview(), this.loop.now()) }, "Take back");
 
   /** `onPlace`: another place's caps are wanted; the address has them, which comes back by `show`. */
   constructor(private place: Place, private readonly onPlace: (place: Place) => void) {
@@ -94,8 +97,9 @@ export class CapsPanel {
     fill(this.preview);
   }
 
-  /** While caps are being set nothing else can be typed: it would be lost when the answer is there. */
+  /** While caps are being set nothing else can be typed: it would be lost when the answer is there. Nor is it to be taken back any more. */
   private lock(locked: boolean): void {
+    this.takeBack.disabled = locked;
     for (const input of this.fields.values()) input.readOnly = locked;
   }
 
@@ -159,6 +163,7 @@ export class CapsPanel {
   }
 
   private async lookCaps(signal: AbortSignal): Promise<Outcome> {
+    await this.setting;
     const answer = await ask((options) => admin.getCaps({ place: placeOf(this.place) }, options), signal);
     if (!answer) return "fine";
     if (!answer.ok) return this.showCapsFailure(answer.failure);
@@ -190,10 +195,11 @@ export class CapsPanel {
           h("thead", {}, h("tr", {}, ["Cap", "Holds", "Decided by", "Set here"].map((head) => h("th", { scope: "col" }, head)))),
           h("tbody", {}, rows))),
         h("div", { class: "tools" }, h("button", { type: "submit", class: "primary", "data-focus": "preview" }, "Show what it would remove"),
-          h("button", { type: "button", "data-focus": "take-back", onclick: () => (this.dropPreview(), this.loop.now()) }, "Take back"))),
+          this.takeBack)),
       others.length > 0 && h("details", {}, h("summary", {}, `Set elsewhere (${others.length})`),
         h("ul", { class: "places" }, others.map((one) => h("li", {}, h("button", { type: "button", onclick: () => this.goTo(one.at) }, bdi(placeText(one.at))), ": ", setWords(one.caps).join(", "))))));
     fill(this.preview);
+    this.lock(false);
   }
 
   private capRow(cap: CapWords, holds: EffectiveCap | undefined, set: Caps | undefined): HTMLElement {
@@ -268,8 +274,12 @@ export class CapsPanel {
   private async setCaps(place: Place, wanted: Wanted): Promise<void> {
     if (this.isLocked) return;
     this.lock(true); // Until the form is made anew.
-    const answer = await ask((options) => admin.setCaps({ place: placeOf(place), caps: wanted.caps, clear: [...wanted.clear] }, options), this.ofPlace.signal);
-    if (!answer) return;
+    const { ofPlace } = this;
+    // Nothing gives it up: whoever looks at another place meanwhile wanted it none the less.
+    const asked = ask((options) => admin.setCaps({ place: placeOf(place), caps: wanted.caps, clear: [...wanted.clear] }, options), new AbortController().signal);
+    this.setting = asked;
+    const answer = await asked;
+    if (!answer || ofPlace.signal.aborted) return;
     if (!answer.ok) {
       if (answer.failure.kind === "signedOut") return this.deny(answer.failure);
       this.lock(false);

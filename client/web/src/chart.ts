@@ -7,7 +7,7 @@ import { byteSteps, endSpace, sideWidth, tickSpace, timeTick, yRange } from "./c
 import { lineStyle, paintBand, paintLone, paintOdd } from "./chart_paint";
 import { bandAt, type GapBand } from "./core/gap_bands";
 import type { Sight } from "./core/line_budget";
-import { bucketWords, nanPart, oddBands, summed, totalWords, type OddBand } from "./core/odd_values";
+import { bucketWords, oddBands, summed, totalWords, type OddBand } from "./core/odd_values";
 import { lineLook, type LineLook } from "./core/palette";
 import { inSight, type AxisKind, type Range } from "./core/range";
 import { clockText } from "./core/time_text";
@@ -51,7 +51,7 @@ export interface ChartOptions {
 }
 
 const bandNamesMax = 12;
-/** Of lines with samples that are no finite numbers, in words. */
+/** Of lines with something that no line shows, in words. */
 const oddNamesMax = 3;
 /** So near to what is seen a chart is drawn before somebody scrolls to it. */
 const nearPixels = 200;
@@ -68,7 +68,7 @@ export class Chart {
   private readonly canvas = h("div", { class: "chart-canvas", tabindex: 0, role: "application" });
   private readonly legend = h("ul", { class: "legend" });
   private readonly place = h("p", { class: "chart-place" });
-  /** Of samples that are NaN or infinite. */
+  /** What no line shows. */
   private readonly odd = h("p", { class: "odd-note", "data-odd": "", hidden: true });
   private readonly resize: ResizeObserver;
   private readonly sight: IntersectionObserver;
@@ -194,10 +194,9 @@ export class Chart {
     const names = data.names.length < 2 ? [] : told.slice(0, oddNamesMax).map(({ name }) => name);
     const more = told.length > names.length && names.length > 0 ? ` and ${told.length - names.length} more` : "";
     this.odd.hidden = false;
-    // Where nobody knows the places there is nothing that looks like this.
-    this.odd.classList.toggle("bare", this.oddBands.length === 0);
     const words = totalWords(summed(told.map(({ total }) => total)));
-    patch(this.odd, `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`, names.map((name, at) => [at === 0 ? ": " : ", ", bdi(name)]), more);
+    // Counted are samples of these lines: it begins with which they are.
+    patch(this.odd, names.map((name, at) => [at > 0 && ", ", bdi(name)]), more, names.length > 0 ? `: ${words}` : `${words.slice(0, 1).toUpperCase()}${words.slice(1)}`);
   }
 
   private summary(data: ChartData): string {
@@ -362,7 +361,7 @@ export class Chart {
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    if (this.oddBands.length > 0) paintOdd(plot, this.oddBands.map(({ start, end, text }) => ({ start: this.toPlot(start), end: this.toPlot(end), text })), css("--bad"));
+    if (this.oddBands.length > 0) paintOdd(plot, this.oddBands.map((band) => ({ ...band, start: this.toPlot(band.start), end: this.toPlot(band.end) })), css("--bad"));
     data.aligned.lines.forEach((line, index) => paintBand(plot, plot.data[0], line, this.look(index).color + (theme() === "dark" ? "40" : "30")));
     ctx.restore();
   }
@@ -419,16 +418,13 @@ export class Chart {
       const { value, range } = bucketWords(odd, data.unit);
       return [value, range, true];
     }
-    // Nobody knows where they are, so that the newest may be one.
-    const nans = index === null && line.total && !line.total.isPlaced ? nanPart(line.total.nans, line.total.samples) : "";
     const mean = line.means[at];
-    if (typeof mean !== "number") return nans === "" ? ["–", ""] : ["NaN", nans, true];
+    if (typeof mean !== "number") return ["–", ""];
     if (data.stacked) {
       const below = which === 0 ? 0 : data.aligned.lines[which - 1]?.means[at] ?? 0;
       return [`${((mean - below) * 100).toFixed(1)} %`, ""];
     }
-    const range = rangeText(line.mins[at] ?? mean, line.maxs[at] ?? mean, data.unit);
-    return [valueText(mean, data.unit), [range, nans].filter((part) => part !== "").join(", "), nans !== ""];
+    return [valueText(mean, data.unit), rangeText(line.mins[at] ?? mean, line.maxs[at] ?? mean, data.unit)];
   }
 
   private placeWords(at: number, data: ChartData): string {

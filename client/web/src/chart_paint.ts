@@ -55,6 +55,7 @@ export function paintBand(plot: uPlot, places: ArrayLike<number>, line: AlignedL
 /** Of the plot, in CSS pixels, as all here. */
 const oddWidthLeast = 3;
 const oddStrip = 4;
+const oddRow = 13;
 const lonePixels = 4;
 
 /** Where samples are NaN or infinite, over the whole height: what they are is written where there is room. `bands` as uPlot has places. */
@@ -65,14 +66,14 @@ export function paintOdd(plot: uPlot, bands: readonly OddBand[], color: string):
   ctx.font = `600 ${11 * pixels}px system-ui, sans-serif`;
   ctx.textBaseline = "top";
   ctx.textAlign = "left";
-  for (const { start, end, text } of bands) {
+  for (const { start, end, text, row } of bands) {
     const left = Math.max(bbox.left, plot.valToPos(start, "x", true));
     const width = Math.max(oddWidthLeast * pixels, Math.min(bbox.left + bbox.width, plot.valToPos(end, "x", true)) - left);
     ctx.fillStyle = `${color}1f`;
     ctx.fillRect(left, bbox.top, width, bbox.height);
     ctx.fillStyle = color;
     ctx.fillRect(left, bbox.top + bbox.height - oddStrip * pixels, width, oddStrip * pixels);
-    if (ctx.measureText(text).width + 8 * pixels <= width) ctx.fillText(text, left + 4 * pixels, bbox.top + 3 * pixels);
+    if (ctx.measureText(text).width + 8 * pixels <= width) ctx.fillText(text, left + 4 * pixels, bbox.top + (3 + row * oddRow) * pixels);
   }
   ctx.restore();
 }

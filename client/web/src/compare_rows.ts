@@ -5,7 +5,7 @@ import { clockOf } from "./core/clocks";
 import { changeOf, comparedId, largestChange, type Change, type Side } from "./core/compared";
 import type { Cell } from "./core/csv";
 import { sorted } from "./core/sorting";
-import { meanText, nanPart } from "./core/odd_values";
+import { meanText, nanPart, overflows } from "./core/odd_values";
 import { printable } from "./core/printable";
 
 export interface CompareRow {
@@ -70,7 +70,7 @@ export function compareRow(series: Compared): CompareRow {
   return {
     id: comparedId(key), name: printable(key.name), of: printable(key.metricGroup) + (clockOf(key.labels) === "device" ? ", device clock" : ""),
     sides: series.sides.map((one, at) => ({
-      text: one.count > 0n ? meanText(one.mean, series.unit) : one.nanCount > 0n ? "NaN" : "",
+      text: one.count > 0n ? meanText(one.mean, series.unit, overflows(one)) : one.nanCount > 0n ? "NaN" : "",
       nans: nanPart(Number(one.nanCount), Number(one.count + one.nanCount)),
       isOdd: one.count > 0n ? !Number.isFinite(one.mean) : one.nanCount > 0n,
       change: at === 0 ? nothing : changeOf(first, side(one), isTiming(series)),

@@ -316,7 +316,7 @@ function cellWords(grid: HeatGrid, row: number, column: number, unit: string): s
   const odd = oddAt(grid, row, column);
   if (!odd) return Number.isNaN(value) ? "no samples" : valueText(value, unit);
   const isPart = odd.nans > 0 && odd.counted > 0;
-  return `${meanText(value, unit)}${isPart ? `, ${nanPart(odd.nans, odd.nans + odd.counted, " samples")}` : ""}`;
+  return `${meanText(value, unit, odd.isOverflow)}${isPart ? `, ${nanPart(odd.nans, odd.nans + odd.counted, " samples")}` : ""}`;
 }
 
 /** Beside each other, for no colour of the scale is either; the other way than gaps. Alike in both themes, as the scale is. */

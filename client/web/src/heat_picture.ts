@@ -2,6 +2,7 @@
 // there is room, below them the ends of the axis and what the colours mean.
 import type { HeatScale } from "./core/heat_scale";
 import { printable, shortened } from "./core/printable";
+import { wrapped } from "./core/wrapping";
 import { h } from "./dom";
 import { css } from "./theme";
 import type { Drawn } from "./picture";
@@ -27,7 +28,23 @@ const font = "12px system-ui, sans-serif";
 const lineHeight = 16;
 const gap = 8;
 const nameLengthMax = 40;
-const scaleWidth = 192;
+const [scaleWidthMin, scaleWidthMax] = [48, 192];
+
+/** What stands below the axis: a line with the scale, and what has no room beside it. */
+interface Below {
+  readonly scaleWidth: number;
+  /** Behind the scale. */
+  readonly beside: string;
+  readonly lines: readonly string[];
+}
+
+function below({ means: { low, high, beyond }, striped }: HeatSight, width: number, measure: (text: string) => number): Below {
+  const room = width - measure(low) - 2 * gap;
+  const scaleWidth = Math.min(scaleWidthMax, Math.max(scaleWidthMin, Math.floor(room - measure(high))));
+  const both = beyond === "" ? high : `${high}, ${beyond}`;
+  const fits = measure(both) <= room - scaleWidth;
+  return { scaleWidth, beside: fits ? both : high, lines: [fits ? "" : beyond, striped === "" ? "" : `striped: ${striped}`].flatMap((text) => wrapped(text, width, measure)) };
+}
 
 export function heatDrawn(sight: HeatSight): Drawn {
   const { cells, rows } = sight;
@@ -41,9 +58,11 @@ export function heatDrawn(sight: HeatSight): Drawn {
   const each = Math.max(1, Math.ceil((lineHeight * rows.length) / height));
   const named = rows.map((name, row) => ({ name: shortened(printable(name), nameLengthMax), row })).filter(({ row }) => row % each === 0);
   context.font = font;
-  const left = Math.ceil(named.reduce((widest, { name }) => Math.max(widest, context.measureText(name).width), 0)) + gap;
+  const measure = (text: string): number => context.measureText(text).width;
+  const left = Math.ceil(named.reduce((widest, { name }) => Math.max(widest, measure(name)), 0)) + gap;
+  const { scaleWidth, beside, lines } = below(sight, width, measure);
   canvas.width = Math.round((left + width) * pixels);
-  canvas.height = Math.round((height + 2 * lineHeight + 2 * gap) * pixels);
+  canvas.height = Math.round((height + (2 + lines.length) * lineHeight + 2 * gap) * pixels);
   context.scale(pixels, pixels);
   context.imageSmoothingEnabled = false;
   context.drawImage(cells, left, 0, width, height);
@@ -59,12 +78,11 @@ export function heatDrawn(sight: HeatSight): Drawn {
   context.fillText(sight.ends[1], left + width, axis);
   context.textAlign = "left";
   context.fillText(sight.ends[0], left, axis);
-  const below = axis + lineHeight + gap / 2;
-  const { low, high, beyond } = sight.means;
-  context.fillText(low, left, below);
-  const from = left + context.measureText(low).width + gap;
-  context.drawImage(sight.scale, from, below - lineHeight / 2 + 1, scaleWidth, lineHeight - 4);
-  const striped = sight.striped === "" ? "" : `striped: ${sight.striped}`;
-  context.fillText([high, beyond, striped].filter((text) => text !== "").join(", "), from + scaleWidth + gap, below);
+  const scaleTop = axis + lineHeight + gap / 2;
+  context.fillText(sight.means.low, left, scaleTop);
+  const from = left + measure(sight.means.low) + gap;
+  context.drawImage(sight.scale, from, scaleTop - lineHeight / 2 + 1, scaleWidth, lineHeight - 4);
+  context.fillText(beside, from + scaleWidth + gap, scaleTop);
+  lines.forEach((line, at) => context.fillText(line, left, scaleTop + (at + 1) * lineHeight));
   return drawn;
 }

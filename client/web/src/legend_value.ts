@@ -7,7 +7,7 @@ export class LegendValue {
   readonly element = h("span", { class: "legend-value" }, this.value, this.range);
   private shown = "";
 
-  /** `range` may be empty; `isOdd`: what is told is NaN or infinite. Many times a second while a trial is followed: what stays the
+  /** `range` may be empty; `isOdd`: what is told is no finite number. Many times a second while a trial is followed: what stays the
    *  same is not written again. */
   show(value: string, range: string, isOdd = false): void {
     const text = `${value} ${range} ${isOdd}`;

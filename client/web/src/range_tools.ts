@@ -17,8 +17,9 @@ export interface RangeState {
   readonly running: boolean;
   /** What is said of a trial that does not run. */
   readonly ended: string;
-  /** "stale": the last question failed, and is asked again; null: there is nothing yet that a stream could tell of. */
-  readonly follow: FollowState | "stale" | null;
+  /** "stale": the last question failed, and is asked again; "denied": it was not accepted, and is not; null: there is nothing yet that a
+   *  stream could tell of. */
+  readonly follow: FollowState | "stale" | "denied" | null;
 }
 
 /** Of batches nobody knows how many there are before all were asked for: a link may show some of them first. As many as
@@ -96,6 +97,8 @@ function followBadge(state: RangeState): HTMLElement {
   // First what fails: what is asked of a trial that has ended, or of a chosen range, may fail as well.
   if (state.follow === "lost") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "lost" }, "connection lost, reconnecting");
   if (state.follow === "stale") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "stale" }, staleWords);
+  // Whatever a stream tells: nothing of it is shown.
+  if (state.follow === "denied") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "denied" }, "not answered");
   if (!state.running) return h("span", { class: "badge", "data-follow": "ended" }, state.ended);
   if (standing) return h("span", { class: "badge", "data-follow": "paused" }, "paused");
   if (state.follow === "refused") return h("span", { class: "badge", "data-tone": "warn", "data-follow": "refused" }, "refreshed every few seconds");
@@ -140,7 +143,8 @@ export function rangeTools(state: RangeState, moves: RangeMoves, change: ChangeV
 
 /** How a tab's last question stands, where it failed. */
 export function followOf(failed: Failure | null, state: FollowState | null): RangeState["follow"] {
-  if (!failed?.passing) return state;
+  if (!failed) return state;
+  if (!failed.passing) return "denied";
   return failed.kind === "lost" ? "lost" : "stale";
 }
 

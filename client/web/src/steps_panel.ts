@@ -6,6 +6,7 @@ import { countText } from "./core/units";
 import { bdi, fill, h, scroller, type Part } from "./dom";
 import { failureBox, loadingBox, stateBox } from "./state_box";
 import { stepTable, type StepTable } from "./trace_steps";
+import type { Learnt } from "./trial_info";
 
 /** The master reads the whole trace. */
 const readingMs = 300_000;
@@ -17,7 +18,7 @@ export class StepsPanel {
   private asked: AbortController | null = null;
 
   /** `onClose`: whoever looks has seen enough. */
-  constructor(private readonly onClose: () => void) {}
+  constructor(private readonly onClose: () => void, private readonly learnt: Learnt) {}
 
   /** 0 = none. */
   show(trialId: bigint, traceNo: number): void {
@@ -40,8 +41,9 @@ export class StepsPanel {
     this.put(`trace ${traceNo}`, loadingBox(`trace ${traceNo}; of a large one that takes a while`));
     const answer = await ask((options) => traces.summarizeTrace({ trial: { trialId }, traceNo, stepsMax: rowsMax }, { ...options, timeoutMs: readingMs }), controller.signal);
     if (!answer || this.asked !== controller) return;
-    if (answer.ok) this.showAnswer(answer.value, traceNo);
-    else this.put(`trace ${traceNo}`, failureBox(answer.failure, () => void this.look(trialId, traceNo)));
+    if (answer.ok) return this.showAnswer(answer.value, traceNo);
+    this.put(`trace ${traceNo}`, failureBox(answer.failure, () => void this.look(trialId, traceNo)));
+    this.learnt(answer.failure);
   }
 
   private put(of: Part, ...parts: Part[]): void {

@@ -8,7 +8,7 @@ import type { Range } from "./core/range";
 import { plural } from "./core/units";
 import { formatView, trialView, type TrialView } from "./core/view_state";
 import { h } from "./dom";
-import type { Result } from "./failure";
+import type { Failure, Result } from "./failure";
 import { stateBox } from "./state_box";
 
 export interface TrialInfo {
@@ -27,6 +27,9 @@ export interface TrialTab {
   update(view: TrialView, info: TrialInfo): void;
   destroy(): void;
 }
+
+/** Hears of an answer that did not come, from the tab that asked: what concerns all of the trial's page is more than its own. */
+export type Learnt = (failure: Failure) => void;
 
 const seriesMax = 50_000;
 

@@ -212,24 +212,47 @@ test("a line whose newest samples are NaN or infinite has these as its newest, n
   const [both] = aligned([{ indexes: [0], means: [NaN], mins: [-Infinity], maxs: [Infinity], counts: [2n], nanCounts: [] }], 0, 1).lines;
   assert.deepEqual(both && bucketWords(both.odd.get(0)!, ""), { value: "NaN", range: "−infinity … +infinity" });
   assert.deepEqual(both?.total && totalWords(both.total), "some samples are +infinity and −infinity");
+  // Values of our own are none of this.
+  const [own] = aligned([{ indexes: [0, 1, 2], means: [1, 2, NaN], mins: [1, 2, NaN], maxs: [1, 2, NaN] }], 0, 1).lines;
+  assert.deepEqual([own?.last, own?.odd.size, own?.total], [1, 0, null]);
 });
 
-test("a side of a comparison tells how many are NaN, though not where; values of our own are none of this", () => {
-  const [side, none, own] = aligned([
-    { ...answered([0.7, 0.6]), count: 2n, nanCount: 3n }, { ...answered([]), count: 0n, nanCount: 5n },
-    { indexes: [0, 1, 2], means: [1, 2, NaN], mins: [1, 2, NaN], maxs: [1, 2, NaN] },
-  ], 0, 1).lines;
-  assert.deepEqual(side?.total, { nans: 3, samples: 5, hasPlus: false, hasMinus: false, isPlaced: false });
-  assert.deepEqual([none?.last, none?.total && totalWords(none.total)], [-1, "all 5 samples are NaN"]);
-  assert.deepEqual([own?.last, own?.odd.size, own?.total], [1, 0, null]);
+test("finite samples whose mean overflows are told as such, in words and in a band", () => {
+  const of = (mean: number, min: number, max: number, nans = 0n) => {
+    const chart = aligned([{ indexes: [0, 1], means: [3, mean], mins: [3, min], maxs: [3, max], counts: [2n, 2n], nanCounts: nans > 0n ? [0n, nans] : [] }], 0, 1);
+    const [line] = chart.lines;
+    assert.ok(line?.total);
+    return [bucketWords(line.odd.get(line.last)!, ""), totalWords(line.total), oddBands(chart).map(({ text }) => text)];
+  };
+  const words = "some means overflow: sums of samples beyond what a number holds";
+  assert.deepEqual(of(Infinity, 1e308, 1e308), [{ value: "overflow", range: "1e+308" }, words, ["overflow"]]);
+  assert.deepEqual(of(-Infinity, -1.5e308, -1e308), [{ value: "overflow", range: "-1.5e+308 … -1e+308" }, words, ["overflow"]]);
+  // Both signs, one after the other.
+  assert.deepEqual(of(NaN, -1e308, 1e308), [{ value: "overflow", range: "-1e+308 … 1e+308" }, words, ["overflow"]]);
+  assert.deepEqual(of(Infinity, 1e308, 1e308, 1n), [{ value: "overflow", range: "1e+308, 1 of 3 is NaN" }, `1 of 5 samples is NaN; ${words}`, ["NaN", "overflow"]]);
+  assert.deepEqual(of(Infinity, 1, Infinity), [{ value: "+infinity", range: "1 … +infinity" }, "some samples are +infinity", ["+∞"]]);
+  for (const extent of [{ min: 1e308, max: 1.7e308 }, { min: -1.7e308, max: 1.7e308 }, { min: 1.7e308, max: 1.7e308 }]) assert.ok(yRange(extent, "").every(Number.isFinite), JSON.stringify(extent));
 });
 
 test("where a line is NaN or infinite there are bands, of all lines together, and numbers between them are seen", () => {
   const chart = aligned([answered([1, NaN, NaN, 2, Infinity, 3]), answered([1, 1, 1, 1, 1, 1])], 100, 10);
-  assert.deepEqual(oddBands(chart), [{ start: 180, end: 190, text: "+∞" }, { start: 120, end: 150, text: "NaN" }]);
-  assert.deepEqual(oddBands(aligned([answered([NaN, NaN, 1, 1]), { ...answered([NaN, NaN]), indexes: [1, 3] }], 0, 1)), [{ start: 0, end: 4, text: "NaN" }]);
+  assert.deepEqual(oddBands(chart), [{ start: 120, end: 150, text: "NaN", row: 0 }, { start: 180, end: 190, text: "+∞", row: 0 }]);
+  assert.deepEqual(oddBands(aligned([answered([NaN, NaN, 1, 1]), { ...answered([NaN, NaN]), indexes: [1, 3] }], 0, 1)), [{ start: 0, end: 4, text: "NaN", row: 0 }]);
   assert.deepEqual(oddBands(aligned([answered([1, 2])], 0, 1)), []);
   assert.deepEqual(chart.lines.map(loneRows), [[0, 3, 5], []]);
+});
+
+test("the words of bands that overlap stand in rows of their own", () => {
+  const of = (...lines: (readonly number[])[]) => oddBands(aligned(lines.map((means) => answered(means)), 0, 0.5));
+  const band = (start: number, end: number, text: string, row: number) => ({ start, end, text, row });
+  // Buckets of half a unit, two apart: the first is 0 to 0.5, the next 1 to 1.5.
+  assert.deepEqual(of([1, NaN, NaN, NaN], [1, 1, Infinity, Infinity]), [band(1, 3.5, "NaN", 0), band(2, 3.5, "+∞", 1)]);
+  assert.deepEqual(of([NaN, NaN, 1, NaN], [1, -Infinity, -Infinity, 1]), [band(0, 1.5, "NaN", 0), band(1, 2.5, "−∞", 1), band(3, 3.5, "NaN", 0)]);
+  assert.deepEqual(of([NaN, NaN, Infinity, Infinity], [1, 1, 1, 1]), [band(0, 1.5, "NaN", 0), band(2, 3.5, "+∞", 0)]);
+  assert.deepEqual(of([NaN], [Infinity], [-Infinity]), [band(0, 0.5, "NaN", 0), band(0, 0.5, "+∞", 1), band(0, 0.5, "−∞", 2)]);
+  // Of one line, where both are.
+  assert.deepEqual(oddBands(aligned([{ indexes: [0, 1, 2], means: [NaN, Infinity, NaN], mins: [NaN, 5, NaN], maxs: [NaN, Infinity, NaN], counts: [0n, 1n, 0n], nanCounts: [2n, 1n, 2n] }], 0, 1)),
+    [band(0, 3, "NaN", 0), band(1, 2, "+∞", 1)]);
 });
 
 function scope(name: string, means: number[], counts?: number[]) {

@@ -83,8 +83,8 @@ function withNans(name: string, values: readonly number[], nans: readonly number
 
 test("NaN and infinities are cells of their own, and no place without samples", () => {
   const grid = made(heatGrid([withNans("rank 0", [1, 2, NaN, 4], [0, 1, 2, 0]), withNans("rank 1", [1, Infinity, 3, 9], [0, 0, 0, 0])], 0, 1));
-  assert.deepEqual([0, 1, 2, 3].map((column) => oddAt(grid, 0, column)), [null, { nans: 1, counted: 1 }, { nans: 2, counted: 0 }, null]);
-  assert.deepEqual([0, 1, 2, 3].map((column) => oddAt(grid, 1, column)), [null, { nans: 0, counted: 2 }, null, null]);
+  assert.deepEqual([0, 1, 2, 3].map((column) => oddAt(grid, 0, column)), [null, { nans: 1, counted: 1, isOverflow: false }, { nans: 2, counted: 0, isOverflow: false }, null]);
+  assert.deepEqual([0, 1, 2, 3].map((column) => oddAt(grid, 1, column)), [null, { nans: 0, counted: 2, isOverflow: false }, null, null]);
   assert.equal(grid.odd && totalWords(grid.odd.total), "3 of 16 samples are NaN; some are +infinity");
   assert.deepEqual([grid.least, grid.largest], [1, 9]);
   const picture = heatPicture(grid, 1, 4, "farthest");
@@ -94,6 +94,17 @@ test("NaN and infinities are cells of their own, and no place without samples", 
   // They stand out before all that shares their pixel.
   assert.deepEqual(oddRuns(grid, heatPicture(grid, 2, 2, "largest")), [{ line: 0, from: 0, to: 2 }]);
   assert.equal(made(heatGrid([row("rank 0", [1, 2])], 0, 1)).odd, null);
+});
+
+test("a cell whose mean overflows is told apart from one with infinite samples", () => {
+  const two = (name: string, values: number[], mins: number[], maxs: number[]) => ({ ...withNans(name, values, [0, 0, 0], 2, 2), mins, maxs });
+  const grid = made(heatGrid([two("rank 0", [1, Infinity, NaN], [1, 1e308, -1e308], [1, 1e308, 1e308])], 0, 1));
+  // The second holds until the third is due.
+  assert.deepEqual([0, 2, 3, 4].map((column) => oddAt(grid, 0, column)?.isOverflow), [undefined, true, true, true]);
+  assert.equal(grid.odd && totalWords(grid.odd.total), "some means overflow: sums of samples beyond what a number holds");
+  const infinite = made(heatGrid([two("rank 0", [1, Infinity, NaN], [1, 5, -Infinity], [1, Infinity, Infinity])], 0, 1));
+  assert.deepEqual([0, 2, 4].map((column) => oddAt(infinite, 0, column)?.isOverflow), [undefined, false, false]);
+  assert.equal(infinite.odd && totalWords(infinite.odd.total), "some samples are +infinity and −infinity");
 });
 
 test("where all is NaN there is a map of it, which says so", () => {

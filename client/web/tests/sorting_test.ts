@@ -64,17 +64,17 @@ test("a comparison says what is NaN, in its table and its CSV", () => {
   const side = (count: bigint, nanCount: bigint, mean: number, meanRatio: number) => ({ count, nanCount, mean, min: mean, max: mean, last: mean, meanRatio });
   const answer = create(CompareTrialsResponseSchema, { series: [{
     key: { metricGroup: "training", name: "loss" }, kind: SeriesKind.GAUGE,
-    sides: [side(120n, 0n, 0.7, 1), side(60n, 60n, 0.77, 1.1), side(0n, 120n, 0, 0), side(0n, 0n, 0, 0), side(5n, 0n, Infinity, Infinity)],
+    sides: [side(120n, 0n, 0.7, 1), side(60n, 60n, 0.77, 1.1), side(0n, 120n, 0, 0), side(0n, 0n, 0, 0), side(5n, 0n, Infinity, Infinity), { ...side(2n, 0n, Infinity, Infinity), min: 1e308, max: 1e308 }],
   }] });
   const [series] = answer.series;
   assert.ok(series);
   assert.deepEqual(compareRow(series).sides.map(({ text, change, nans, isOdd }) => [text, change.text, nans, isOdd]), [
-    ["0.7", "", "", false], ["0.77", "+10 %", "60 of 120 are NaN", false], ["NaN", "", "120 of 120 are NaN", true], ["", "", "", false], ["+infinity", "", "", true],
+    ["0.7", "", "", false], ["0.77", "+10 %", "60 of 120 are NaN", false], ["NaN", "", "120 of 120 are NaN", true], ["", "", "", false], ["+infinity", "", "", true], ["overflow", "", "", true],
   ]);
-  const rows = compareCsvRows(answer, ["a", "b", "c", "d", "e"]);
+  const rows = compareCsvRows(answer, ["a", "b", "c", "d", "e", "f"]);
   const of = (row: readonly unknown[], name: string) => row[compareCsvHead.indexOf(name)];
   assert.deepEqual(rows.map((row) => ["trial", "samples", "nan", "mean", "last"].map((name) => of(row, name))), [
-    ["a", 120, 0, 0.7, 0.7], ["b", 60, 60, 0.77, 0.77], ["c", 0, 120, NaN, NaN], ["e", 5, 0, Infinity, Infinity],
+    ["a", 120, 0, 0.7, 0.7], ["b", 60, 60, 0.77, 0.77], ["c", 0, 120, NaN, NaN], ["e", 5, 0, Infinity, Infinity], ["f", 2, 0, Infinity, Infinity],
   ]);
   for (const row of rows) assert.equal(row.length, compareCsvHead.length);
 });

@@ -7,6 +7,7 @@ import { rangesText } from "../src/core/numbers";
 import { printable, shortened } from "../src/core/printable";
 import { agoText, clockText, isoText, parseTime, timeText } from "../src/core/time_text";
 import { countText, percentTexts, plural, rangeText, secondsText, tickTexts, valueText } from "../src/core/units";
+import { wrapped } from "../src/core/wrapping";
 
 test("values read as on the command line", () => {
   const rows: [number, string, string][] = [
@@ -136,4 +137,13 @@ test("a range names its unit once, and is none where both ends read alike", () =
   assert.equal(rangeText(1, 2, ""), "1 … 2");
   assert.equal(rangeText(10.001, 10.002, "percent"), "");
   assert.equal(rangeText(-Infinity, 3, "percent"), "−infinity … 3.0 %");
+});
+
+test("words of a picture are broken where there is no more room, and none is left out", () => {
+  const lines = (text: string, width: number): string[] => wrapped(text, width, (words) => words.length);
+  assert.deepEqual(lines("striped: 60 of 120 samples are NaN", 40), ["striped: 60 of 120 samples are NaN"]);
+  assert.deepEqual(lines("striped: 60 of 120 samples are NaN", 19), ["striped: 60 of 120", "samples are NaN"]);
+  assert.deepEqual(lines("a word-without-an-end b", 6), ["a", "word-w", "ithout", "-an-en", "d b"]);
+  assert.deepEqual(lines("", 6), []);
+  assert.deepEqual(lines("wide", 0), ["w", "i", "d", "e"]);
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changeOf, largestChange, offeredTrials } from "../src/core/compared";
+import { changeOf, comparedSelectors, largestChange, offeredTrials } from "../src/core/compared";
 import { looksMax } from "../src/core/palette";
 import { formatNumbers, parseNumbers } from "../src/core/number_ranges";
 import { chosenCharts, foldsTogether, labelValues, lineNames, linesOfChart, metricCharts, wanted, type KnownSeries } from "../src/core/series_choice";
@@ -62,6 +62,8 @@ test("what cannot be read falls back", () => {
   assert.equal(formatView({ ...trialView("7"), tab: "heat", sort: "p99" }), "#/trial/7/heat");
   assert.equal((parseView(`#/compare?sort=${"x".repeat(999)}`) as { sort: string }).sort.length, 24);
   assert.equal(formatView({ ...trialView("7"), tab: "metrics", filter: "x" }), "#/trial/7/metrics");
+  // A comparison asks for its charts in one question.
+  assert.equal((parseView(`#/compare?${[...Array(1500).keys()].map((i) => `m=a/${i}`).join("&")}`) as { metrics: string[] }).metrics.length, 1000);
   assert.equal((parseView(`#/compare?${[...Array(40).keys()].map((i) => `t=${i + 1}`).join("&")}`) as { trials: string[] }).trials.length, 16);
 });
 
@@ -118,6 +120,11 @@ test("a change says how much, and which way only where it is known", () => {
   assert.deepEqual(changeOf(first, { count: 5, mean: 6, ratio: 3 }, false), { text: "3.0×", tone: 0 });
   assert.deepEqual(changeOf(first, { count: 0, mean: 0, ratio: 0 }, true), { text: "", tone: 0 });
   assert.equal(largestChange(first, [first, { count: 1, mean: 5, ratio: 2.5 }]), 3);
+});
+
+test("what has charts in a comparison is asked for once, whichever of its clocks have one", () => {
+  assert.deepEqual(comparedSelectors(["timing/step", "timing/a/b;clock=device", "timing/a/b", "timing/step", "nothing", "/x", "y/", "own%2Fgroup/x", "%/bad"]),
+    [{ metricGroup: "timing", name: "step" }, { metricGroup: "timing", name: "a/b" }, { metricGroup: "own/group", name: "x" }]);
 });
 
 test("what may be added to a comparison is what is not in it, and where more of it is", () => {

@@ -2,7 +2,7 @@
 //
 // undefined = nothing was due here (another series' place): the line goes on. null = something was due and is
 // not there: the line breaks.
-import type { OddBucket, OddTotal } from "./odd_values";
+import { overflows, type OddBucket, type OddTotal } from "./odd_values";
 
 export interface Bucketed {
   readonly indexes: readonly number[];
@@ -14,9 +14,6 @@ export interface Bucketed {
   readonly counts?: readonly bigint[];
   /** Empty = no NaN in any. */
   readonly nanCounts?: readonly bigint[];
-  /** Of all buckets, those of NaN alone among them, which a comparison leaves out. */
-  readonly count?: bigint;
-  readonly nanCount?: bigint;
 }
 
 export type Value = number | null | undefined;
@@ -27,9 +24,9 @@ export interface AlignedLine {
   readonly maxs: Value[];
   /** The row of its newest bucket that has anything, numbers or not; -1 = none. */
   readonly last: number;
-  /** By row, ascending: its buckets with samples that are NaN or infinite. */
+  /** By row, ascending: its buckets with samples that are NaN or infinite, and those whose mean overflows. */
   readonly odd: ReadonlyMap<number, OddBucket>;
-  /** null = all its samples are finite. */
+  /** null = there are none such. */
   readonly total: OddTotal | null;
 }
 
@@ -85,7 +82,7 @@ function oddOf(one: Bucketed, row: Int32Array): ReadonlyMap<number, OddBucket> {
   one.indexes.forEach((index, i) => {
     const nans = Number(one.nanCounts?.[i] ?? 0n);
     const mean = one.means[i] ?? NaN;
-    // An infinite sample makes its bucket's mean infinite, or NaN where there are both.
+    // An infinite sample makes its bucket's mean infinite, or NaN where there are both; so does a sum that overflows.
     if (nans === 0 && Number.isFinite(mean)) return;
     odd.set(row[index] ?? 0, { mean, min: one.mins[i] ?? NaN, max: one.maxs[i] ?? NaN, nans, counted: Number(one.counts?.[i] ?? 0n) });
   });
@@ -93,13 +90,13 @@ function oddOf(one: Bucketed, row: Int32Array): ReadonlyMap<number, OddBucket> {
 }
 
 function totalOf(one: Bucketed, odd: ReadonlyMap<number, OddBucket>): OddTotal | null {
-  if (odd.size === 0 && (one.nanCount ?? 0n) === 0n) return null;
+  if (odd.size === 0) return null;
   const buckets = [...odd.values()];
-  const nans = one.nanCount === undefined ? buckets.reduce((sum, bucket) => sum + bucket.nans, 0) : Number(one.nanCount);
-  const counted = one.count === undefined ? (one.counts ?? []).reduce((sum, count) => sum + Number(count), 0) : Number(one.count);
+  const nans = buckets.reduce((sum, bucket) => sum + bucket.nans, 0);
+  const counted = (one.counts ?? []).reduce((sum, count) => sum + Number(count), 0);
   return {
-    nans, samples: nans + counted, isPlaced: one.nanCount === undefined,
-    hasPlus: buckets.some(({ max }) => max === Infinity), hasMinus: buckets.some(({ min }) => min === -Infinity),
+    nans, samples: nans + counted,
+    hasPlus: buckets.some(({ max }) => max === Infinity), hasMinus: buckets.some(({ min }) => min === -Infinity), hasOverflow: buckets.some(overflows),
   };
 }
 

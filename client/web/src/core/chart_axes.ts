@@ -44,5 +44,6 @@ export function yRange(extent: Extent | null, unit: string): [number, number] {
   if (unit === "percent" && min >= 0 && max <= 100) return [0, 102]; // a line at 100 is seen whole
   const near = min >= 0 && (min < max * 0.6 || min === max);
   const pad = (max - min) * 0.08 || Math.abs(max) * 0.1 || 1;
-  return [near ? 0 : min - pad, max + pad];
+  // Of the largest of numbers there is none beyond.
+  return [near ? 0 : Math.max(-Number.MAX_VALUE, min - pad), Math.min(Number.MAX_VALUE, max + pad)];
 }

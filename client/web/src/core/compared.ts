@@ -68,8 +68,23 @@ export function comparedId(key: ComparedKey): string {
   return metricId(key) + (clockOf(key.labels) === "device" ? deviceEnd : "");
 }
 
-/** What is asked for to draw it (of both clocks); null = it names nothing. */
-export function comparedSelector(id: string): { metricGroup: string; name: string } | null {
+interface Selector {
+  readonly metricGroup: string;
+  readonly name: string;
+}
+
+/** What is asked for to draw them, each once. */
+export function comparedSelectors(ids: readonly string[]): Selector[] {
+  const found = new Map<string, Selector>();
+  for (const id of ids) {
+    const selector = comparedSelector(id);
+    if (selector) found.set(JSON.stringify(selector), selector);
+  }
+  return [...found.values()];
+}
+
+/** Of both clocks; null = it names nothing. */
+function comparedSelector(id: string): Selector | null {
   const bare = id.endsWith(deviceEnd) ? id.slice(0, -deviceEnd.length) : id;
   const slash = bare.indexOf("/");
   if (slash < 1 || slash === bare.length - 1) return null;

@@ -1,23 +1,28 @@
 // Ranks over time as a grid of cells, and what of it a picture of fewer pixels shows: no cell that is out of
 // the ordinary is lost between two that are not.
 import { usualDistance } from "./align";
-import type { OddTotal } from "./odd_values";
+import { overflows, type OddTotal } from "./odd_values";
 import type { Range } from "./range";
 
 export interface HeatRow {
   readonly name: string;
   readonly indexes: readonly number[];
   readonly values: readonly number[];
+  /** Of the samples of each value; none = that value is all there is. */
+  readonly mins?: readonly number[];
+  readonly maxs?: readonly number[];
   /** Samples of each value that are not NaN, and those that are: empty or none = there is no NaN. */
   readonly counts?: readonly bigint[];
   readonly nanCounts?: readonly bigint[];
 }
 
-/** Cells with samples that are NaN or infinite; of all others both are 0. */
+/** Cells with samples that are NaN or infinite, or whose mean overflows; of all others all are 0. */
 export interface OddCells {
   readonly nans: Uint32Array;
   /** Samples that are not NaN. */
   readonly counted: Uint32Array;
+  /** 1 = its samples are finite, and their mean is not. */
+  readonly overflowing: Uint8Array;
   readonly total: OddTotal;
 }
 
@@ -105,6 +110,7 @@ function spread({ cells, odd }: OwnCells, of: number, from: number, to: number):
   if (!isOdd(odd, of)) return;
   odd?.nans.fill(odd.nans[of] ?? 0, from, to);
   odd?.counted.fill(odd.counted[of] ?? 0, from, to);
+  odd?.overflowing.fill(odd.overflowing[of] ?? 0, from, to);
 }
 
 /** A value that is a length of the axis, told where it begins: a step that takes ten seconds stands for ten, as far as its row
@@ -134,7 +140,8 @@ function hold(own: OwnCells, columns: number): void {
 function oddCells(rows: readonly HeatRow[], first: number, columnCount: number): OddCells {
   const nans = new Uint32Array(rows.length * columnCount);
   const counted = new Uint32Array(nans.length);
-  const total = { nans: 0, samples: 0, hasPlus: false, hasMinus: false, isPlaced: true };
+  const overflowing = new Uint8Array(nans.length);
+  const total = { nans: 0, samples: 0, hasPlus: false, hasMinus: false, hasOverflow: false };
   rows.forEach((row, at) => {
     row.indexes.forEach((index, i) => {
       const value = row.values[i] ?? NaN;
@@ -145,12 +152,15 @@ function oddCells(rows: readonly HeatRow[], first: number, columnCount: number):
       const cell = at * columnCount - first + index;
       nans[cell] = nan;
       counted[cell] = numbers;
-      // Infinities of both signs have no mean.
-      if (value === Infinity || (Number.isNaN(value) && numbers > 0)) total.hasPlus = true;
-      if (value === -Infinity || (Number.isNaN(value) && numbers > 0)) total.hasMinus = true;
+      const [min, max] = [row.mins?.[i] ?? value, row.maxs?.[i] ?? value];
+      if (max === Infinity) total.hasPlus = true;
+      if (min === -Infinity) total.hasMinus = true;
+      if (!overflows({ mean: value, min, max })) return;
+      overflowing[cell] = 1;
+      total.hasOverflow = true;
     });
   });
-  return { nans, counted, total };
+  return { nans, counted, overflowing, total };
 }
 
 /** Of an answer whose first bucket begins at `start`; the columns of `within`, or (null) those that have values. `lengthOf`:
@@ -200,10 +210,10 @@ export function cellAt(grid: HeatGrid, row: number, column: number): number {
   return grid.cells[row * grid.columnCount + column] ?? NaN;
 }
 
-/** How many of a cell's samples are NaN, and how many are not; null = all are finite, or there are none. */
-export function oddAt(grid: HeatGrid, row: number, column: number): { readonly nans: number; readonly counted: number } | null {
+/** How many of a cell's samples are NaN, how many are not, and whether these have no mean; null = it is as any other. */
+export function oddAt(grid: HeatGrid, row: number, column: number): { readonly nans: number; readonly counted: number; readonly isOverflow: boolean } | null {
   const cell = row * grid.columnCount + column;
-  return isOdd(grid.odd, cell) ? { nans: grid.odd?.nans[cell] ?? 0, counted: grid.odd?.counted[cell] ?? 0 } : null;
+  return isOdd(grid.odd, cell) ? { nans: grid.odd?.nans[cell] ?? 0, counted: grid.odd?.counted[cell] ?? 0, isOverflow: grid.odd?.overflowing[cell] === 1 } : null;
 }
 
 /** 0 ... 1 for the colour; where all but a few are alike they are in the middle, and the few at the ends. */
@@ -290,7 +300,7 @@ export interface PixelRun {
   readonly to: number;
 }
 
-/** Where the picture shows cells with samples that are NaN or infinite. */
+/** Where the picture shows cells that no colour stands for. */
 export function oddRuns(grid: HeatGrid, picture: HeatPicture): PixelRun[] {
   const runs: PixelRun[] = [];
   for (let line = 0; grid.odd && line < picture.lineCount; ++line) {

@@ -1,5 +1,5 @@
-// What no line can show: samples that are NaN, and infinite ones. A loss that became one of them is what somebody looks
-// for, so that it is told in words and has a look of its own. Where there are none, nothing here is asked.
+// What no line can show: samples that are NaN, infinite ones, and means that overflow. A loss that became one of them is what
+// somebody looks for, so that it is told in words and has a look of its own. Where there are none, nothing here is asked.
 import { countText, rangeText, valueText } from "./units";
 
 /** A bucket with such samples; its numbers as the master told them. */
@@ -19,8 +19,8 @@ export interface OddTotal {
   readonly samples: number;
   readonly hasPlus: boolean;
   readonly hasMinus: boolean;
-  /** False = nobody knows in which buckets the NaN are: a comparison tells how many. */
-  readonly isPlaced: boolean;
+  /** Some mean does. */
+  readonly hasOverflow: boolean;
 }
 
 /** What is told where the number would be, and beside it, quieter. */
@@ -29,9 +29,16 @@ export interface OddWords {
   readonly range: string;
 }
 
-/** "NaN" where a bucket has no number; valueText has whole words. */
-export function meanText(mean: number, unit: string): string {
-  return Number.isNaN(mean) ? "NaN" : valueText(mean, unit);
+/** Samples that are finite, whose sum is beyond what a number holds: nobody knows their mean. */
+export function overflows({ mean, min, max }: Pick<OddBucket, "mean" | "min" | "max">): boolean {
+  return !Number.isFinite(mean) && Number.isFinite(min) && Number.isFinite(max);
+}
+
+const overflowWord = "overflow";
+
+/** "NaN" where a bucket has no number, "overflow" where its mean does; valueText has whole words. */
+export function meanText(mean: number, unit: string, isOverflow: boolean): string {
+  return isOverflow ? overflowWord : Number.isNaN(mean) ? "NaN" : valueText(mean, unit);
 }
 
 /** "60 of 120 are NaN", with " samples" "60 of 120 samples are NaN"; "" = none is. */
@@ -39,32 +46,50 @@ export function nanPart(nans: number, samples: number, what = ""): string {
   return nans === 0 ? "" : `${countText(nans)} of ${countText(samples)}${what} ${nans === 1 ? "is" : "are"} NaN`;
 }
 
-export function bucketWords({ mean, min, max, nans, counted }: OddBucket, unit: string): OddWords {
+function joinedWords(words: readonly string[], between: string): string {
+  return words.filter((word) => word !== "").join(between);
+}
+
+export function bucketWords(bucket: OddBucket, unit: string): OddWords {
+  const { mean, min, max, nans, counted } = bucket;
   if (counted === 0) return { value: "NaN", range: "" };
-  return { value: meanText(mean, unit), range: [rangeText(min, max, unit), nanPart(nans, nans + counted)].filter((part) => part !== "").join(", ") };
+  const isOverflow = overflows(bucket);
+  // Where there is no mean, what the samples are is told even where they are alike.
+  const range = rangeText(min, max, unit) || (isOverflow ? valueText(min, unit) : "");
+  return { value: meanText(mean, unit, isOverflow), range: joinedWords([range, nanPart(nans, nans + counted)], ", ") };
 }
 
 /** "60 of 120 samples are NaN; some are +infinity". */
-export function totalWords({ nans, samples, hasPlus, hasMinus }: OddTotal): string {
-  const infinite = [hasPlus ? "+infinity" : "", hasMinus ? "−infinity" : ""].filter((word) => word !== "").join(" and ");
-  if (nans === 0) return infinite === "" ? "" : `some samples are ${infinite}`;
+export function totalWords({ nans, samples, hasPlus, hasMinus, hasOverflow }: OddTotal): string {
+  const infinite = joinedWords([hasPlus ? "+infinity" : "", hasMinus ? "−infinity" : ""], " and ");
   const all = samples === 1 ? "the only sample is NaN" : `all ${countText(samples)} samples are NaN`;
-  const some = nans === samples ? all : nanPart(nans, samples, " samples");
-  return infinite === "" ? some : `${some}; some are ${infinite}`;
+  return joinedWords([
+    nans > 0 && nans === samples ? all : nanPart(nans, samples, " samples"),
+    infinite === "" ? "" : `some ${nans === 0 ? "samples " : ""}are ${infinite}`,
+    hasOverflow ? "some means overflow: sums of samples beyond what a number holds" : "",
+  ], "; ");
 }
 
 export function summed(totals: readonly OddTotal[]): OddTotal {
   return {
     nans: totals.reduce((sum, one) => sum + one.nans, 0), samples: totals.reduce((sum, one) => sum + one.samples, 0),
-    hasPlus: totals.some((one) => one.hasPlus), hasMinus: totals.some((one) => one.hasMinus), isPlaced: totals.every((one) => one.isPlaced),
+    hasPlus: totals.some((one) => one.hasPlus), hasMinus: totals.some((one) => one.hasMinus),
+    hasOverflow: totals.some((one) => one.hasOverflow),
   };
 }
 
-/** A stretch of an axis in which a line has such samples: "NaN", "+∞", "NaN, −∞". */
-export interface OddBand {
+/** A stretch of an axis. */
+interface Stretch {
   readonly start: number;
   readonly end: number;
+}
+
+/** One in which some line has such samples. */
+export interface OddBand extends Stretch {
+  /** "NaN", "+∞", "−∞", "overflow". */
   readonly text: string;
+  /** In which row its words stand, 0 = on top: in none are those of another that overlaps it. */
+  readonly row: number;
 }
 
 /** Of a chart's line; see core/align.ts. */
@@ -73,35 +98,61 @@ interface OddLine {
   readonly odd: ReadonlyMap<number, OddBucket>;
 }
 
-function bandText(bucket: OddBucket | undefined): string {
-  if (!bucket) return "";
-  return [bucket.nans > 0 ? "NaN" : "", bucket.max === Infinity ? "+∞" : "", bucket.min === -Infinity ? "−∞" : ""].filter((part) => part !== "").join(", ");
+interface OddChart {
+  readonly places: readonly number[];
+  readonly width: number;
+  readonly lines: readonly OddLine[];
 }
 
-/** Neighbours of a line that say the same are one, also where ticks lie apart; so are those of several lines that overlap. */
-export function oddBands({ places, width, lines }: { readonly places: readonly number[]; readonly width: number; readonly lines: readonly OddLine[] }): OddBand[] {
-  const bands: OddBand[] = [];
-  for (const { means, odd } of lines) {
-    if (odd.size === 0) continue;
-    let said = "";
-    means.forEach((mean, row) => {
-      if (mean === undefined) return;
-      const text = bandText(odd.get(row));
-      const [start, end] = [(places[row] ?? 0) - width / 2, (places[row] ?? 0) + width / 2];
-      const before = bands[bands.length - 1];
-      if (text !== "" && text === said && before) bands[bands.length - 1] = { ...before, end };
-      else if (text !== "") bands.push({ start, end, text });
-      said = text;
-    });
+interface OddKind {
+  readonly word: string;
+  is(bucket: OddBucket): boolean;
+}
+
+const kinds: readonly OddKind[] = [
+  { word: "NaN", is: ({ nans }) => nans > 0 }, { word: "+∞", is: ({ max }) => max === Infinity }, { word: "−∞", is: ({ min }) => min === -Infinity },
+  { word: overflowWord, is: overflows },
+];
+
+/** Where a line has samples of `kind`: neighbours are one stretch, also where ticks lie apart. */
+function stretchesOf({ means, odd }: OddLine, { places, width }: OddChart, kind: OddKind): Stretch[] {
+  const stretches: Stretch[] = [];
+  let goesOn = false;
+  means.forEach((mean, row) => {
+    if (mean === undefined) return;
+    const bucket = odd.get(row);
+    const is = bucket !== undefined && kind.is(bucket);
+    const [start, end] = [(places[row] ?? 0) - width / 2, (places[row] ?? 0) + width / 2];
+    const before = stretches[stretches.length - 1];
+    if (is && goesOn && before) stretches[stretches.length - 1] = { ...before, end };
+    else if (is) stretches.push({ start, end });
+    goesOn = is;
+  });
+  return stretches;
+}
+
+/** Those that overlap or touch are one; ascending. */
+function joined(stretches: Stretch[]): Stretch[] {
+  const all: Stretch[] = [];
+  for (const stretch of stretches.sort((a, b) => a.start - b.start)) {
+    const before = all[all.length - 1];
+    if (before && stretch.start <= before.end) all[all.length - 1] = { start: before.start, end: Math.max(before.end, stretch.end) };
+    else all.push(stretch);
   }
-  bands.sort((a, b) => (a.text < b.text ? -1 : a.text > b.text ? 1 : a.start - b.start));
-  const joined: OddBand[] = [];
-  for (const band of bands) {
-    const before = joined[joined.length - 1];
-    if (before?.text === band.text && band.start <= before.end) joined[joined.length - 1] = { ...before, end: Math.max(before.end, band.end) };
-    else joined.push(band);
-  }
-  return joined;
+  return all;
+}
+
+/** Of all lines together: one of each kind wherever any line has it, ascending. */
+export function oddBands(chart: OddChart): OddBand[] {
+  const lines = chart.lines.filter(({ odd }) => odd.size > 0);
+  const bands = kinds.flatMap((kind) => joined(lines.flatMap((line) => stretchesOf(line, chart, kind))).map((stretch) => ({ ...stretch, text: kind.word })));
+  const ends: number[] = [];
+  return bands.sort((a, b) => a.start - b.start).map((band) => {
+    const free = ends.findIndex((end) => end <= band.start);
+    const row = free < 0 ? ends.length : free;
+    ends[row] = band.end;
+    return { ...band, row };
+  });
 }
 
 /** Rows of numbers between two that are none: no line reaches them. */

@@ -99,6 +99,8 @@ const states = ["running", "completed", "failed", "lost"];
 const liveUsMax = 86_400_000_000;
 /** Boxes that are ticked: of labels, a cluster's GPUs. */
 const listMax = 1024;
+/** Of a comparison: what the master takes in one question. */
+const comparedMax = 1000;
 /** As many as the master merges. */
 const tracesMax = 4096;
 const labelPrefix = "l.";
@@ -172,7 +174,7 @@ export function parseView(hash: string): View {
   if (page === "compare") {
     const trials = [...new Set(query.getAll("t"))].filter((id) => /^\d{1,18}$/.test(id)).slice(0, 16);
     const axis = query.get("axis") === "time" ? "time" : "batch";
-    return { page: "compare", trials, axis, ...wholeRange(query), metrics: query.getAll("m").slice(0, listMax), filter: textOf(query, "q"), sort: sortOf(query) };
+    return { page: "compare", trials, axis, ...wholeRange(query), metrics: query.getAll("m").slice(0, comparedMax), filter: textOf(query, "q"), sort: sortOf(query) };
   }
   if (page === "admin") return { page: "admin", place: parsePlace(query) };
   if (page !== "" && page !== "trials") return { page: "missing", address: hash.replace(/^#/, "") };

@@ -13,7 +13,7 @@ import { compareCsvHead, compareCsvRows } from "../compare_rows";
 import { CompareTable } from "../compare_table";
 import { aligned } from "../core/align";
 import { clockOf } from "../core/clocks";
-import { comparedId, comparedSelector, keptLabels, offeredTrials, openedCharts, withChart } from "../core/compared";
+import { comparedId, comparedSelectors, keptLabels, offeredTrials, openedCharts, withChart } from "../core/compared";
 import { csvText } from "../core/csv";
 import { drawInSlices } from "../core/drawing";
 import { sideBands, type GapBand } from "../core/gap_bands";
@@ -29,7 +29,7 @@ import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
 import { patch } from "../patch";
 import { savePng } from "../picture";
-import { ends, linkButton } from "../range_tools";
+import { ends, linkButton, showBusy } from "../range_tools";
 import { asOfBefore, failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
 import { trialName } from "../words";
@@ -101,6 +101,8 @@ export class ComparePage implements Page {
     }
     const { trials, axis } = this.view;
     if (view.axis !== axis || view.trials.join() !== trials.join()) this.whole = null;
+    // One more chart, or one less, leaves the others what they are.
+    if (!sameQuestion(view, this.view)) showBusy(this.charts, true);
     this.view = view;
     this.showHead();
     this.loop.now();
@@ -133,15 +135,16 @@ export class ComparePage implements Page {
     return of ? trialName(of) : `trial ${id}`;
   }
 
-  /** null = all there is. */
-  private range(): Range | null {
-    const { start, end } = this.view;
-    return start !== null && end !== null ? { start, end } : null;
+  /** What is drawn and told: until the answer is there, that of the question before. */
+  private told(): CompareView {
+    return this.answered && !this.hides ? this.answered.view : this.view;
   }
 
-  private rangeWords(range: Range | null): string {
+  /** "" = all there is. */
+  private rangeWords(view: CompareView): string {
+    const range = rangeOf(view);
     if (!range) return "";
-    if (this.view.axis === "batch") return `batches ${countText(range.start)} to ${countText(range.end - 1)}`;
+    if (view.axis === "batch") return `batches ${countText(range.start)} to ${countText(range.end - 1)}`;
     return `${secondsText(range.start / 1e6)} to ${secondsText(range.end / 1e6)} since start`;
   }
 
@@ -158,12 +161,13 @@ export class ComparePage implements Page {
     this.showOffered();
     const axisButton = (one: CompareView["axis"], text: string): HTMLElement =>
       h("button", { type: "button", "data-focus": `axis-${one}`, "aria-pressed": String(axis === one), onclick: () => this.change({ axis: one, start: null, end: null }, "push") }, text);
-    const range = this.range();
+    const isPart = rangeOf(this.view) !== null;
+    const words = this.rangeWords(this.told());
     const disabled = !this.answered || this.hides || trials.length < 2;
-    refill(this.tools, JSON.stringify([axis, range, disabled]), () => [
+    refill(this.tools, JSON.stringify([axis, isPart, words, disabled]), () => [
       h("span", { class: "group", role: "group", "aria-label": "Axis" }, axisButton("batch", "By batch"), axisButton("time", "By time since start")),
-      range && h("span", { class: "muted", "data-range": "" }, this.rangeWords(range)),
-      range && h("button", { type: "button", "data-focus": "all", onclick: () => this.zoom(null) }, "Show all"), ends(
+      words !== "" && h("span", { class: "muted", "data-range": "" }, words),
+      isPart && h("button", { type: "button", "data-focus": "all", onclick: () => this.zoom(null) }, "Show all"), ends(
       h("button", { type: "button", "data-focus": "csv", disabled, onclick: () => this.saveCsv() }, "CSV"),
       h("button", { type: "button", "data-focus": "png", disabled, onclick: () => this.savePng() }, "PNG"), linkButton()),
     ]);
@@ -224,7 +228,10 @@ export class ComparePage implements Page {
     if (!listed) return "fine";
     this.take(listed);
     const { view } = this;
-    if (view.trials.length < 2) return listed.ok ? "fine" : listed.failure.passing ? "failed" : "stop";
+    if (view.trials.length < 2) {
+      showBusy(this.charts, false);
+      return listed.ok ? "fine" : listed.failure.passing ? "failed" : "stop";
+    }
     const answers = await Promise.all([this.askMeans(view, signal), this.askBuckets(view, signal)]);
     const [means, buckets] = answers;
     if (!means || signal.aborted) return "fine";
@@ -232,7 +239,7 @@ export class ComparePage implements Page {
     if (buckets && !buckets.ok) return this.showFailure(buckets.failure);
     this.answered = { view, means: means.value, buckets: buckets ? buckets.value : null };
     this.showAnswer(this.answered);
-    await this.showCharts(this.answered, signal);
+    if (await this.showCharts(this.answered, signal)) showBusy(this.charts, false);
     // What has ended is asked for once.
     return means.value.trials.some((one) => one.trial?.state === TrialState.RUNNING) ? "fine" : "stop";
   }
@@ -259,12 +266,12 @@ export class ComparePage implements Page {
   }
 
   private async askBuckets(view: CompareView, signal: AbortSignal) {
-    const selectors = openedCharts(view.metrics).map(comparedSelector).filter((one) => one !== null);
+    const selectors = comparedSelectors(openedCharts(view.metrics));
     if (selectors.length === 0) return null;
     const width = Math.max(...[...this.cards.values()].map((card) => card.chart.width()), 600);
     const lineCounts = selectors.map(() => view.trials.length);
     // Series are those of both clocks, where there are both.
-    const maxBuckets = bucketsOfLine(width, selectors.length * 2 * view.trials.length, lineCounts, sightOf(chartHeight), this.range());
+    const maxBuckets = bucketsOfLine(width, selectors.length * 2 * view.trials.length, lineCounts, sightOf(chartHeight), rangeOf(view));
     return ask((options) => query.compareTrials({ ...this.question(view), selectors, maxBuckets }, options), signal);
   }
 
@@ -273,6 +280,7 @@ export class ComparePage implements Page {
     const stays = failure.passing && this.answered !== null && sameQuestion(this.answered.view, this.view);
     fill(this.note, stays ? asOfBefore(failure) : failureBox(failure, () => this.loop.now()));
     this.table.element.hidden = this.hides = !stays;
+    showBusy(this.charts, false);
     if (!failure.passing) {
       // Not to be seen, nor to be named or saved any more.
       this.answered = null;
@@ -291,21 +299,23 @@ export class ComparePage implements Page {
     this.table.element.hidden = this.hides = false;
     this.showHead();
     fill(this.note);
-    this.table.show(means, this.names(view), openedCharts(view.metrics), this.rangeWords(this.range()));
+    this.table.show(means, this.names(view), openedCharts(view.metrics), this.rangeWords(view));
   }
 
-  private async showCharts({ view, buckets }: Answered, signal: AbortSignal): Promise<void> {
+  /** False = given up before all was drawn. */
+  private async showCharts({ view, means, buckets }: Answered, signal: AbortSignal): Promise<boolean> {
     const opened = openedCharts(view.metrics);
     const series = (buckets?.series ?? []).filter((one) => one.key && opened.includes(comparedId(one.key)));
     const [start, width] = [Number(buckets?.start ?? 0n), Number(buckets?.width ?? 1n)];
     const last = series.reduce((largest, one) => one.sides.reduce((most, side) => Math.max(most, side.indexes[side.indexes.length - 1] ?? 0), largest), 0);
-    const covered = { start, end: start + (last + 1) * width };
-    const range = view.start !== null && view.end !== null ? { start: view.start, end: view.end } : null;
+    // Of all, the one bucket of the means ends where the longest trial does; others only begin before it. What came meanwhile is in these alone.
+    const covered = { start, end: Math.max(Number(means.start + means.width), start + last * width + 1) };
+    const range = rangeOf(view);
     if (!range && series.length > 0) this.whole = covered;
     this.shown = range ?? covered;
     const shown = this.shown;
     this.placeCards(series);
-    await drawInSlices(series, (one) => {
+    const drawing = await drawInSlices(series, (one) => {
       const card = this.cards.get(one.key ? comparedId(one.key) : "");
       if (!card || !buckets) return;
       const metricGroup = one.key?.metricGroup ?? "";
@@ -315,6 +325,7 @@ export class ComparePage implements Page {
         bands: this.bands(buckets, shown, metricGroup, view),
       });
     }, () => signal.aborted);
+    return drawing.isWhole;
   }
 
   /** Declared gaps of all sides; a gap's text says of whom it is. */
@@ -370,6 +381,11 @@ export class ComparePage implements Page {
     const head = `${trials.map((id) => this.name(id)).join(", ")}, by ${axis === "batch" ? "batch" : "time since start"}`;
     savePng(`stepwell-compare-${trials.join("-")}.png`, shortened(head, headMax), [...this.cards.values()].map((card) => card.chart.drawn()));
   }
+}
+
+/** null = all there is. */
+function rangeOf({ start, end }: CompareView): Range | null {
+  return start !== null && end !== null ? { start, end } : null;
 }
 
 /** What the master is asked for. */

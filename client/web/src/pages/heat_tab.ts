@@ -34,7 +34,7 @@ import { patch } from "../patch";
 import { savePng } from "../picture";
 import { ends, followOf, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, showBusy, toolsKey, type ChangeView } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
-import { absenceBox, endedWords, isRunning, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
+import { absenceBox, endedWords, isRunning, timeBounds, type Learnt, type TrialInfo, type TrialTab } from "../trial_info";
 import { trialName } from "../words";
 
 const rowLabels = ["rank", "agent", "device"];
@@ -87,7 +87,7 @@ export class HeatTab implements TrialTab {
   private newestUs = 0;
   private failed: Failure | null = null;
 
-  constructor(private readonly go: Go) {
+  constructor(private readonly go: Go, private readonly learnt: Learnt) {
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
     this.map = new HeatMap({
       onZoom: (range) => this.ofThisAxis() && this.moves.to(range),
@@ -260,6 +260,7 @@ export class HeatTab implements TrialTab {
   }
 
   private showFailure(failure: Failure): Outcome {
+    this.learnt(failure);
     this.failed = failure;
     showBusy(this.element, false);
     // What passes takes no map away that is of what is asked for: another metric's would stand under this one's name.
@@ -281,7 +282,7 @@ export class HeatTab implements TrialTab {
     const nameOf = (series: BucketSeries): string => asked.groupBy.map((name) => `${name} ${series.key?.labels[name] ?? "–"}`).join(", ") || "all";
     const rows = answer.series.filter((series) => clockOf(series.key?.labels ?? {}) === asked.clock)
       .sort((a, b) => naturally(nameOf(a), nameOf(b)));
-    const grid = heatGrid(rows.map((series) => ({ name: nameOf(series), indexes: series.indexes, values: series.means, counts: series.counts, nanCounts: series.nanCounts })),
+    const grid = heatGrid(rows.map((series) => ({ name: nameOf(series), indexes: series.indexes, values: series.means, mins: series.mins, maxs: series.maxs, counts: series.counts, nanCounts: series.nanCounts })),
       Number(answer.start), Number(answer.width), asked.range, asked.axis === "time" && this.isTiming(asked.metric) && asked.metric.unit === "seconds" ? microseconds : null);
     const all = h("button", { type: "button", onclick: () => this.moves.all() }, "Show all");
     if (grid === "empty") return this.showNothing(stateBox("empty", "No samples in this range", "They lie outside of it, or have no batch: choose another axis or all.", all));

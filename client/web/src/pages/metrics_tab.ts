@@ -27,12 +27,12 @@ import { News } from "../news";
 import type { Go } from "../page";
 import { patch } from "../patch";
 import { savePng } from "../picture";
-import { ends, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, showBusy, staleWords, toolsKey, type ChangeView } from "../range_tools";
+import { ends, followOf, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, showBusy, staleWords, toolsKey, type ChangeView, type RangeState } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
 import { labelsText } from "../words";
 import { sharingWords, type SharedMachine } from "../core/sharing";
-import { absenceBox, askedGroups, endedWords, isRunning, sampled, timeBounds, type TrialInfo, type TrialTab } from "../trial_info";
+import { absenceBox, askedGroups, endedWords, isRunning, sampled, timeBounds, type Learnt, type TrialInfo, type TrialTab } from "../trial_info";
 import { trialName } from "../words";
 
 const chartHeight = 190;
@@ -90,7 +90,7 @@ export class MetricsTab implements TrialTab {
   private sharedState = false;
   private sharedAt = -Infinity;
 
-  constructor(private readonly go: Go) {
+  constructor(private readonly go: Go, private readonly learnt: Learnt) {
     fill(this.element, h("div", { class: "panel" }, this.tools, this.status), this.notes, this.place);
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
     this.loop = loop(() => this.news.intervalMs, (signal) => this.news.timed(() => this.look(signal), (begun) => this.counted(begun)), (failure) => this.showFailure(failure));
@@ -131,8 +131,15 @@ export class MetricsTab implements TrialTab {
     const bounds = view.axis === "time" && this.info && this.info.trial.sampleCount > 0n ? timeBounds(this.info.trial) : this.whole;
     return {
       view, shown: this.shown, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info),
-      follow: this.news.polls && this.failed?.kind === "lost" ? "lost" as const : this.news.state,
+      follow: this.followed(),
     };
+  }
+
+  /** What passes is told beside a stream that goes on. */
+  private followed(): RangeState["follow"] {
+    const { failed, news } = this;
+    const isBeside = failed?.passing && !(news.polls && failed.kind === "lost");
+    return isBeside ? news.state : followOf(failed, news.state);
   }
 
   private chosen(view: TrialView, info: TrialInfo): MetricChart[] {
@@ -148,7 +155,7 @@ export class MetricsTab implements TrialTab {
     const shared = sharingWords(this.shared, isRunning(info));
     const told = this.drawnRange === null ? this.shown : this.ofThisAxis() ? this.drawnRange : null;
     patch(this.status, rangeStatus({ ...state, shown: told }),
-      this.failed && this.news.state !== "lost" && hinted("stale", { class: "badge", "data-tone": "warn", "data-stale": "" }, `${this.failed.title}. ${this.failed.advice}`, staleWords),
+      this.failed?.passing && this.news.state !== "lost" && hinted("stale", { class: "badge", "data-tone": "warn", "data-stale": "" }, `${this.failed.title}. ${this.failed.advice}`, staleWords),
       shared && hinted("shared", { class: "badge", "data-tone": "warn", "data-shared": "" }, printable(shared.title), shared.text));
     refill(this.tools, toolsKey(state, info.series.length, this.answers.length > 0), () => this.makeTools(view, info));
   }
@@ -333,6 +340,7 @@ export class MetricsTab implements TrialTab {
   }
 
   private showFailure(failure: Failure): Outcome {
+    this.learnt(failure);
     this.failed = failure;
     showBusy(this.place, false);
     // What passes takes no chart away that shows what is asked for: another range's would stand under its words.

@@ -32,7 +32,7 @@ import { sortHead } from "../sort_head";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme, theme } from "../theme";
 import { csvHead, csvRow, quantileTexts, rankText, ranksOf, sortedTimings, timingColumns, timingRows, type TimingColumn, type TimingRow } from "../timing_rows";
-import { absenceBox, endedWords, isRunning, type TrialInfo, type TrialTab } from "../trial_info";
+import { absenceBox, endedWords, isRunning, type Learnt, type TrialInfo, type TrialTab } from "../trial_info";
 import { trialName } from "../words";
 
 const chartHeight = 260;
@@ -91,7 +91,7 @@ export class TimingsTab implements TrialTab {
   private drawn: Drawn | null = null;
   private failed: Failure | null = null;
 
-  constructor(private readonly go: Go) {
+  constructor(private readonly go: Go, private readonly learnt: Learnt) {
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
     const moves = {
       onZoom: (range: Range) => this.moves.to(range),
@@ -264,6 +264,7 @@ export class TimingsTab implements TrialTab {
   }
 
   private showFailure(failure: Failure): Outcome {
+    this.learnt(failure);
     this.failed = failure;
     showBusy(this.element, false);
     // What passes takes nothing away that is of what is asked for: another rank's charts would stand under this one's name.

@@ -17,7 +17,7 @@ import { asOfBefore, failureBox, loadingBox, stateBox } from "../state_box";
 import { StepsPanel } from "../steps_panel";
 import { blobOf, fetchMerged, fetchPlacement, fetchTrace, joined, type Arriving, type TraceBytes } from "../trace_bytes";
 import { clockWords, cycleWord, fileName, formatWord, isMergeable, isWhole, matches, meant, named, traceStateWords } from "../trace_words";
-import { isRunning, type TrialInfo, type TrialTab } from "../trial_info";
+import { isRunning, type Learnt, type TrialInfo, type TrialTab } from "../trial_info";
 import { handOver, openViewer } from "../viewer";
 
 const runningMs = 3000;
@@ -59,7 +59,7 @@ export class TracesTab implements TrialTab {
   private isCut = false;
   private viewer: string | null = null;
   private view: TrialView | null = null;
-  private readonly steps = new StepsPanel(() => this.closeSteps());
+  private readonly steps: StepsPanel;
   /** By number; of the last comparison. */
   private clocks = new Map<number, MergedTrace>();
   private clocksOf = "";
@@ -69,7 +69,8 @@ export class TracesTab implements TrialTab {
   private work: Work | null = null;
   private deleting = 0;
 
-  constructor(private readonly go: Go) {
+  constructor(private readonly go: Go, private readonly learnt: Learnt) {
+    this.steps = new StepsPanel(() => this.closeSteps(), learnt);
     fill(this.element, this.trouble, this.head, this.steps.element, this.instead, this.place);
     this.loop = loop(() => this.pace(), (signal) => this.look(signal), (failure) => this.showFailure(failure));
   }
@@ -149,6 +150,7 @@ export class TracesTab implements TrialTab {
   }
 
   private showFailure(failure: Failure): Outcome {
+    this.learnt(failure);
     // What passes takes no list away.
     const stays = failure.passing && this.list !== null;
     fill(this.trouble, stays && asOfBefore(failure));
@@ -311,6 +313,7 @@ export class TracesTab implements TrialTab {
     const answer = await fetchPlacement({ trialId: info.trial.trialId, traceNos: named(of, this.list ?? [], this.isCut), alignment: this.alignment() }, signal);
     if (!answer || clocksOf !== this.clocksOf) return null;
     if (!answer.ok) {
+      this.learnt(answer.failure);
       this.clockWords = h("p", { class: "muted" }, "Their clocks are not compared: ", h("span", { class: "detail" }, answer.failure.detail));
       ++this.clockVersion;
     } else if (answer.value) {
@@ -366,6 +369,11 @@ export class TracesTab implements TrialTab {
     if (waits && pressed !== "") this.focus(pressed);
   }
 
+  private refusal(failure: Failure): HTMLElement {
+    this.learnt(failure);
+    return failureBox(failure);
+  }
+
   private command(what: string, which = ""): HTMLElement {
     return h("code", {}, `stepwell trace ${what} id:${this.info?.trial.trialId ?? ""}${which}`);
   }
@@ -381,7 +389,7 @@ export class TracesTab implements TrialTab {
       const got = isLarge ? null : await this.fetch([trace], signal, bound.take);
       if (isLarge || bound.isOver) return this.tooMuchBox(this.command("get", ` ${trace.traceNo}`));
       if (!got) return null;
-      if (!got.ok) return failureBox(got.failure);
+      if (!got.ok) return this.refusal(got.failure);
       downloadBlob(fileName(trace.header?.name ?? ""), blobOf(got.value));
       return null;
     });
@@ -393,7 +401,7 @@ export class TracesTab implements TrialTab {
       const got = await this.merge(of, TraceFormat.CHROME_JSON, signal, bound.take);
       if (bound.isOver) return this.tooMuchBox(this.command("merge --output merged.json.gz --trial"));
       if (!got) return null;
-      if (!got.ok) return failureBox(got.failure);
+      if (!got.ok) return this.refusal(got.failure);
       downloadBlob(`stepwell-trial-${this.info?.trial.trialId ?? ""}.json.gz`, blobOf(got.value));
       return this.totalsWords(of, got.value);
     });
@@ -434,7 +442,7 @@ export class TracesTab implements TrialTab {
       const got = await this.fetch(of, signal, bound.take);
       if (!got || !got.ok || bound.isOver) viewer.close();
       if (!got) return null;
-      if (!got.ok) return failureBox(got.failure);
+      if (!got.ok) return this.refusal(got.failure);
       if (bound.isOver) return stateBox("failed", `More than ${valueText(viewedBytesMax, "bytes")}`, "That is more than a browser shows. Choose fewer traces, or download them and use Perfetto's trace_processor.");
       const title = of.length === 1 ? printable(of[0]?.header?.name ?? "") : `trial ${this.info?.trial.trialId ?? ""}, ${plural(of.length, "trace")}`;
       const buffer = await orBroken(async () => joined(got.value), () => null);
@@ -470,7 +478,7 @@ export class TracesTab implements TrialTab {
       const answer = await ask((options) => traces.deleteTrace({ trial, traceNo }, options), signal);
       this.loop.now();
       if (!answer) return null;
-      return answer.ok ? h("p", {}, `Trace ${traceNo} is deleted: ${valueText(Number(answer.value.byteCount), "bytes")}.`) : failureBox(answer.failure);
+      return answer.ok ? h("p", {}, `Trace ${traceNo} is deleted: ${valueText(Number(answer.value.byteCount), "bytes")}.`) : this.refusal(answer.failure);
     });
   }
 }

@@ -6,11 +6,12 @@ import { timeText } from "../core/time_text";
 import { countText, plural, secondsText } from "../core/units";
 import { formatView, tabs, type Tab, type TrialView, type View } from "../core/view_state";
 import { bdi, fill, h } from "../dom";
+import type { Failure } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go, Page } from "../page";
 import { patch } from "../patch";
 import { asOfBefore, failureBox, loadingBox } from "../state_box";
-import { isRunning, readSeries, type TrialInfo, type TrialTab } from "../trial_info";
+import { isRunning, readSeries, type Learnt, type TrialInfo, type TrialTab } from "../trial_info";
 import { completenessWords, trialName } from "../words";
 import { refill } from "../choice";
 import { CompletenessTab } from "./completeness_tab";
@@ -87,7 +88,12 @@ export class TrialPage implements Page {
     return "fine";
   }
 
-  private failed(failure: Parameters<typeof failureBox>[0]): Outcome {
+  /** The tab is cleared: the rest is asked for at once, for of a trial that has ended it would stand for half a minute yet. */
+  private readonly learnt: Learnt = ({ kind }) => {
+    if (kind === "signedOut" || kind === "refused" || kind === "notFound") this.loop.now();
+  };
+
+  private failed(failure: Failure): Outcome {
     // What passes takes nothing away that is there: charts, a download under way. A lost connection has a bar of its own.
     if (this.info && failure.passing) {
       fill(this.trouble, asOfBefore(failure));
@@ -151,10 +157,10 @@ export class TrialPage implements Page {
 
   private makeTab(tab: Tab): TrialTab {
     switch (tab) {
-      case "timings": return new TimingsTab(this.go);
-      case "metrics": return new MetricsTab(this.go);
-      case "heat": return new HeatTab(this.go);
-      case "traces": return new TracesTab(this.go);
+      case "timings": return new TimingsTab(this.go, this.learnt);
+      case "metrics": return new MetricsTab(this.go, this.learnt);
+      case "heat": return new HeatTab(this.go, this.learnt);
+      case "traces": return new TracesTab(this.go, this.learnt);
       case "completeness": return new CompletenessTab();
     }
   }

@@ -174,7 +174,7 @@ export class TrialsPage implements Page {
       cell("Ranks and samplers", "number", countText(trial.writerCount)),
       cell("Series", "number", countText(trial.seriesCount)),
       cell("Samples", "number", countText(trial.sampleCount)),
-      cell("Missing", trial.samplesMissing > 0n ? "number worse" : "number", trial.samplesMissing > 0n ? countText(trial.samplesMissing) : "none counted"));
+      cell("Missing", trial.samplesMissing > 0n || trial.hasMissingSamples ? "number worse" : "number", missingText(trial)));
   }
 
   private pick(id: string, box: HTMLInputElement): void {
@@ -207,6 +207,12 @@ export class TrialsPage implements Page {
   private turn(pageNo: number, pageToken: string, how: "push" | "replace" = "push"): void {
     this.go({ ...this.view, pageNo, pageToken }, how);
   }
+}
+
+/** Of gaps whose number nobody knows it can but be told that there are some. */
+function missingText({ samplesMissing, hasMissingSamples }: Trial): string {
+  if (samplesMissing > 0n) return countText(samplesMissing);
+  return hasMissingSamples ? "unknown" : "none";
 }
 
 /** Which list of trials, whatever page of it. */
