@@ -17,16 +17,20 @@ constexpr int kCalmRoundsMax = 4000;
 // Masters that act at once: one, and one that was replaced and does not know.
 constexpr int kDepthMax = 2;
 
-std::string DiskRoot() { return absl::StrCat("/dev/shm/stepwell-simulation-", getpid()); }
+std::string DiskRoot(pid_t pid) { return absl::StrCat("/dev/shm/stepwell-simulation-", pid); }
 
 }  // namespace
+
+std::vector<std::string> DiskFolders(pid_t pid) {
+  return {DiskRoot(pid), DiskRoot(pid) + "-aside"};
+}
 
 World::World(std::uint64_t seed, std::size_t trace_lines)
     : chance_(seed),
       trace_(trace_lines),
       faults_(DrawFaults(chance_)),
       kernel_(chance_),
-      disk_(DiskRoot(), chance_),
+      disk_(DiskRoot(getpid()), chance_),
       database_(chance_, history_, trace_) {
   trace_.Add("faults: ", NamesOf(faults_));
   const std::size_t agent_count = chance_.Between(1, 2);

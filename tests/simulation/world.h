@@ -8,6 +8,8 @@
 //   if (!outcome.wrong.empty()) ...
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -28,6 +30,9 @@
 #include "tests/simulation/trace.h"
 
 namespace stepwell::simulation {
+
+// Where the disks of a process' runs lie. One that died in a run left them.
+std::vector<std::string> DiskFolders(pid_t pid);
 
 struct Outcome {
   std::string wrong;  // empty: all as promised
