@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { changeOf, comparedSelectors, largestChange, offeredTrials } from "../src/core/compared";
 import { looksMax } from "../src/core/palette";
 import { formatNumbers, parseNumbers } from "../src/core/number_ranges";
-import { chosenCharts, foldsTogether, labelValues, lineNames, linesOfChart, metricCharts, wanted, type KnownSeries } from "../src/core/series_choice";
+import { chosenCharts, foldsTogether, labelValues, lineNames, linesOfChart, metricCharts, selectorsOf, wanted, type KnownSeries } from "../src/core/series_choice";
 import { adminView, compareView, formatView, parseView, trialsView, trialView, type View } from "../src/core/view_state";
 
 test("a link restores the view", () => {
@@ -131,4 +131,12 @@ test("what may be added to a comparison is what is not in it, and where more of 
   const listed = [{ id: "3", name: "c" }, { id: "2", name: "b" }, { id: "1", name: "a" }];
   assert.deepEqual(offeredTrials(listed, [], false), [["", "Choose a trial …"], ["3", "c"], ["2", "b"], ["1", "a"]]);
   assert.deepEqual(offeredTrials(listed, ["2"], true), [["", "Add a trial …"], ["3", "c"], ["1", "a"], [null, "older ones: by their boxes in the list of trials"]]);
+});
+
+test("more series than one selector may name are asked for by several, each once", () => {
+  const all = Array.from({ length: 25_001 }, (_, i) => i + 1);
+  const selectors = selectorsOf(all);
+  assert.deepEqual(selectors.map(({ seriesNos }) => seriesNos.length), [10_000, 10_000, 5001]);
+  assert.deepEqual(selectors.flatMap(({ seriesNos }) => seriesNos), all);
+  assert.deepEqual(selectorsOf([7]), [{ seriesNos: [7] }]);
 });

@@ -110,3 +110,13 @@ export function linesOfChart(lines: "" | "each" | "one"): number {
 export function foldsTogether(chart: MetricChart, limit: number): boolean {
   return chart.series.length > limit;
 }
+
+/** What the master takes in one selector. */
+const selectorSeriesMax = 10_000;
+
+/** To ask for these series, however many. */
+export function selectorsOf(seriesNos: readonly number[]): { seriesNos: number[] }[] {
+  const selectors: { seriesNos: number[] }[] = [];
+  for (let from = 0; from < seriesNos.length; from += selectorSeriesMax) selectors.push({ seriesNos: seriesNos.slice(from, from + selectorSeriesMax) });
+  return selectors;
+}

@@ -14,7 +14,7 @@ import { naturally } from "../core/natural_order";
 import { printable } from "../core/printable";
 import { tookMs } from "../core/pulse_pace";
 import { liveRange, type Range } from "../core/range";
-import { chosenCharts, foldsTogether, labelValues, lineNames, linesOfChart, metricCharts, metricId, usualMetrics, wanted, type MetricChart } from "../core/series_choice";
+import { chosenCharts, foldsTogether, labelValues, lineNames, linesOfChart, metricCharts, metricId, selectorsOf, usualMetrics, wanted, type MetricChart } from "../core/series_choice";
 import { countText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h, hinted } from "../dom";
@@ -320,7 +320,7 @@ export class MetricsTab implements TrialTab {
     const lineCounts = this.charts.map((chart) => (foldsTogether(chart, this.limit) ? 1 : chart.series.length));
     const countOf = (span: Range | null, isLive = false): number => bucketsOfLine(width, seriesNos.length, lineCounts, sightOf(chartHeight), span, isLive);
     const bucketsOf = (span: Range | null, maxBuckets: number): Asked<QueryBucketsResponse> => ask((options) => query.queryBuckets({
-      trial: { trialId: info.trial.trialId }, selectors: [{ seriesNos }], axis: axisOf(view.axis, span), maxBuckets,
+      trial: { trialId: info.trial.trialId }, selectors: selectorsOf(seriesNos), axis: axisOf(view.axis, span), maxBuckets,
       aggregation: folds ? Aggregation.ACROSS : Aggregation.UNSPECIFIED,
     }, options), signal);
     const all = (): Asked<QueryBucketsResponse> => bucketsOf(range, countOf(range && range.end > range.start ? range : null));
