@@ -34,6 +34,7 @@
 #include "server/query_service.h"
 #include "server/rate_limits.h"
 #include "server/rate_options.h"
+#include "server/stop_watch_loop.h"
 #include "server/sweep_loop.h"
 #include "server/token_loop.h"
 #include "server/token_service.h"
@@ -48,7 +49,6 @@
 #include "storage/pg_fold_store.h"
 #include "storage/pg_ingest_store.h"
 #include "storage/pg_reader.h"
-#include "storage/pg_stop_watch.h"
 #include "storage/pg_token_store.h"
 #include "storage/pg_trace_store.h"
 #include "storage/private_postgres.h"
@@ -142,7 +142,7 @@ struct Server::Parts {
   std::optional<TrialKeeper> trial_keeper;
   std::optional<DiskWatch> disk_watch;
   // Of a database that is not our own: that one's supervisor knows.
-  std::optional<PgStopWatch> stop_watch;
+  std::optional<StopWatchLoop> stop_watch;
   std::optional<OwnershipLoop> ownership;
   std::optional<IngestContext> context;
   std::optional<IngestService> ingest_service;
@@ -345,7 +345,7 @@ void Server::Parts::MakeLoops() {
   disk_watch.emplace(DiskSpace::Options{.low_bytes = options.disk_low_bytes},
                      database.data_directory, state, clock);
   if (database.data_directory.empty()) {
-    stop_watch.emplace(PgStopWatch::Options{}, database.url, cut);
+    stop_watch.emplace(database.url, cut);
   }
   const RecoveryParts recovery{*ingest_store, *fold_store, *heads, *registry, state, stats};
   const bool has_made = tokens != nullptr && tokens->has_made_file();
@@ -355,7 +355,6 @@ void Server::Parts::MakeLoops() {
                     OwnershipLoop::Parts{recovery, *queue, *trial_keeper, *director,
                                          [this] {
                                            disk_watch->Look();
-                                           if (stop_watch) stop_watch->Look();
                                            TellHealth();
                                          },
                                          [this] { reader->Forget(); }});
@@ -406,6 +405,7 @@ absl::Status Server::Parts::Serve() {
   sweep_loop->Start();
   windows->Start();
   ownership->Start();
+  if (stop_watch) stop_watch->Start();
   serves = true;
   return absl::OkStatus();
 }
@@ -482,6 +482,7 @@ void Server::Parts::Drain() {
   sweep_loop->Stop();
   fold_loop->Stop();
   ownership->Stop();
+  if (stop_watch) stop_watch->Stop();
 }
 
 void Server::Stop() {
