@@ -188,12 +188,15 @@ test("keys zoom a chart, the link restores what is shown, and Home shows all", a
   await tab.keyboard.press("+");
   await seen('[data-follow="paused"]');
   const asked = tab.url();
-  const range = await text("[data-range]");
-  assert.notEqual(range, all);
+  // The words are of what is drawn.
+  const range = await until("another range is drawn", async () => {
+    const words = await text("[data-range]");
+    return words !== all && words;
+  });
   await tab.reload();
   await seen('[data-metric="training/loss"] canvas');
   assert.equal(tab.url(), asked);
-  assert.equal(await text("[data-range]"), range);
+  await until("the same range is drawn", async () => (await text("[data-range]")) === range);
   await tab.click('button:has-text("Batch")');
   await until("the axis is of batches", async () => /batches 0 to/.test(await text("[data-range]")));
   await tab.locator('[data-metric="training/loss"] .chart-canvas').focus();
@@ -201,7 +204,10 @@ test("keys zoom a chart, the link restores what is shown, and Home shows all", a
   await until("some batches", async () => !/batches 0 to/.test(await text("[data-range]")));
   await tab.reload();
   await seen('[data-metric="training/loss"] canvas');
-  const some = await text("[data-range]");
+  const some = await until("some batches, drawn", async () => {
+    const words = await text("[data-range]");
+    return /^batches/.test(words) && words;
+  });
   await tab.locator('[data-metric="training/loss"] .chart-canvas').focus();
   await tab.keyboard.press("+");
   await until("fewer batches, though nobody asked how many there are", async () => (await text("[data-range]")) !== some);
