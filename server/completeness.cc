@@ -77,6 +77,22 @@ bool IsAccountedFor(const WriterRecord& writer, const std::map<WriterNo, WriterS
   return heard != seen.end() && now - heard->second.heard < kHeardOf;
 }
 
+v1::TrialState WriterStateOf(const WriterRecord& writer, const std::map<WriterNo, WriterSeen>& seen,
+                             TrialState trial, SteadyTime now) {
+  switch (writer.state) {
+    case WriterState::kOpen: {
+      const bool is_lost = seen.count(writer.writer_no) > 0 ? !IsAccountedFor(writer, seen, now)
+                                                            : trial == TrialState::kLost;
+      return is_lost ? v1::TRIAL_STATE_LOST : v1::TRIAL_STATE_RUNNING;
+    }
+    case WriterState::kClosed:
+      return v1::TRIAL_STATE_COMPLETED;
+    case WriterState::kDied:
+      return v1::TRIAL_STATE_FAILED;
+  }
+  return v1::TRIAL_STATE_UNSPECIFIED;
+}
+
 v1::Completeness MakeCompleteness(const CompletenessInputs& inputs) {
   v1::Completeness completeness;
   completeness.set_samples_held(SamplesHeld(inputs.usage) + inputs.head_sample_count);

@@ -61,5 +61,8 @@ std::int64_t SamplesHeld(const std::vector<UsageRecord>& usage);
 // Closed by itself or by its agent, or heard of lately.
 bool IsAccountedFor(const WriterRecord& writer, const std::map<WriterNo, WriterSeen>& seen,
                     SteadyTime now);
+// Lost: open, and not heard of for as long; or where this master has not heard of it at all, as its trial is.
+v1::TrialState WriterStateOf(const WriterRecord& writer, const std::map<WriterNo, WriterSeen>& seen,
+                             TrialState trial, SteadyTime now);
 
 }  // namespace stepwell

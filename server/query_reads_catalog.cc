@@ -6,6 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "server/completeness.h"
 #include "server/page_token.h"
 #include "server/query_reads.h"
@@ -103,8 +104,9 @@ absl::StatusOr<v1::GetTrialResponse> QueryReads::GetTrial(
   RaiseCommitted(view->pin().chunks(), writers);
   for (const WriterRecord& writer : writers) {
     const auto seen = view->seen().find(writer.writer_no);
-    *response.add_writers() =
+    v1::Writer& wire = *response.add_writers() =
         ToWire(writer, seen == view->seen().end() ? WriterSeen() : seen->second);
+    wire.set_state(WriterStateOf(writer, view->seen(), view->record().state, SteadyTime::Now()));
   }
   STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(), view->Completeness(""));
   TrialProfiling profiling = view->record().profiling;

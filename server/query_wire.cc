@@ -99,17 +99,6 @@ v1::Writer ToWire(const WriterRecord& writer, const WriterSeen& seen) {
   wire.set_is_sampler(!writer.rank.has_value());
   wire.set_rank(writer.rank.value_or(-1));
   wire.set_agent_id(writer.agent_id);
-  switch (writer.state) {
-    case WriterState::kOpen:
-      wire.set_state(v1::TRIAL_STATE_RUNNING);
-      break;
-    case WriterState::kClosed:
-      wire.set_state(v1::TRIAL_STATE_COMPLETED);
-      break;
-    case WriterState::kDied:
-      wire.set_state(v1::TRIAL_STATE_FAILED);
-      break;
-  }
   wire.set_committed_sequence(writer.committed_sequence);
   wire.set_seen_time_us(seen.seen_time_us);
   return wire;

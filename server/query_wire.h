@@ -19,7 +19,7 @@ v1::SeriesKey ToWire(const SeriesKey& key);
 v1::Series ToWire(const Series& series);
 v1::Trial ToWire(const TrialRecord& trial);
 v1::TrialProfiling ToWire(const TrialProfiling& profiling);
-// seen_time_us from `seen`, 0 where it was not heard of.
+// All but its state, which completeness.h tells. seen_time_us from `seen`, 0 where it was not heard of.
 v1::Writer ToWire(const WriterRecord& writer, const WriterSeen& seen);
 
 // kInvalidArgument naming the field.

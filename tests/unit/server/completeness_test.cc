@@ -73,5 +73,39 @@ TEST(CompletenessTest, CountsLedgerAndHeads) {
   EXPECT_TRUE(completeness.gaps_truncated());
 }
 
+TEST(CompletenessTest, AWriterThatIsOpenAndSilentIsLost) {
+  struct Row {
+    std::string name;
+    WriterState state;
+    std::int64_t heard_us_ago;  // -1 = never
+    TrialState trial;
+    v1::TrialState told;
+  };
+  const Row rows[] = {
+      {"heard of", WriterState::kOpen, 59'000'000, TrialState::kRunning, v1::TRIAL_STATE_RUNNING},
+      {"silent", WriterState::kOpen, 60'000'000, TrialState::kRunning, v1::TRIAL_STATE_LOST},
+      {"silent, and its trial is told so", WriterState::kOpen, 75'000'000, TrialState::kLost,
+       v1::TRIAL_STATE_LOST},
+      {"back, before its trial is told so", WriterState::kOpen, 0, TrialState::kLost,
+       v1::TRIAL_STATE_RUNNING},
+      {"a master that has just started", WriterState::kOpen, -1, TrialState::kRunning,
+       v1::TRIAL_STATE_RUNNING},
+      {"lost before this master started", WriterState::kOpen, -1, TrialState::kLost,
+       v1::TRIAL_STATE_LOST},
+      {"closed long ago", WriterState::kClosed, 90'000'000, TrialState::kLost,
+       v1::TRIAL_STATE_COMPLETED},
+      {"died", WriterState::kDied, -1, TrialState::kFailed, v1::TRIAL_STATE_FAILED},
+  };
+  const SteadyTime now = SteadyTime::Now();
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    std::map<WriterNo, WriterSeen> seen;
+    if (row.heard_us_ago >= 0) {
+      seen[WriterNo{1}] = {0, now - absl::Microseconds(row.heard_us_ago), true};
+    }
+    EXPECT_EQ(WriterStateOf(Writer(1, row.state), seen, row.trial, now), row.told);
+  }
+}
+
 }  // namespace
 }  // namespace stepwell
