@@ -117,7 +117,7 @@ test("a cell leads to its rank's timings, and a CSV has what is shown", { skip }
     return (await count('.heat-leads a:text-is("Timings of rank 41, batches 0 to 1")')) === 1;
   });
   await tab.click(".heat-leads a");
-  await seen('table[data-rank="41"] tr.total:text-matches("(29|30)[0-9] ms")');
+  await seen('table[data-rank="41"] tr.total :text-matches("(29|30)[0-9] ms")');
   assert.match(tab.url(), /\/timings\?axis=batch&from=0&to=2&rank=41$/);
 });
 

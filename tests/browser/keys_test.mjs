@@ -97,7 +97,7 @@ test("what a cap would remove is asked and the cap is set by keys", async () => 
   await tab.keyboard.type("1M");
   await tab.keyboard.press("Enter");
   await seen('button:text-is("Set these caps")');
-  assert.match(await text('.state-box:has(button:text-is("Set these caps"))'), /It would remove/);
+  assert.match(await text('.plan:has(button:text-is("Set these caps"))'), /It would remove/);
   assert.equal(await text('tr:has(#cap-seriesSamples) td[data-label="Decided by"]'), "default", "nothing is set by looking");
   await tabTo(".state-box button.primary");
   await tab.keyboard.press("Enter");
