@@ -99,7 +99,7 @@ test("what a cap would remove is asked and the cap is set by keys", async () => 
   await seen('button:text-is("Set these caps")');
   assert.match(await text('.plan:has(button:text-is("Set these caps"))'), /It would remove/);
   assert.equal(await text('tr:has(#cap-seriesSamples) td[data-label="Decided by"]'), "default", "nothing is set by looking");
-  await tabTo(".state-box button.primary");
+  await tabTo(".plan button.primary");
   await tab.keyboard.press("Enter");
   await until("the cap holds", async () => (await count("#cap-seriesSamples")) === 1 && (await text('tr:has(#cap-seriesSamples) td[data-label="Holds"]')) === "1M");
   assert.match(await stand.command("caps", "get"), /\nsamples +1000000 +1000000 /);
