@@ -91,6 +91,20 @@ test("a machine is chosen by keys, and the choice closes behind who leaves it", 
   await until("the choice is closed", async () => (await count('details[data-choice="Agents"][open]')) === 0);
 });
 
+test("on a phone what is drawn is chosen behind a button, by keys, too", async () => {
+  const [desk, choice] = [tab.viewportSize(), 'details[data-choice="Agents"] summary'];
+  await tab.setViewportSize({ width: 360, height: 800 });
+  await begin(`#/trial/${cluster.trialId}/metrics`, `${cpu} .legend li >> nth=2`);
+  assert.equal(await tab.locator(choice).isVisible(), false);
+  await tabTo("[data-focus=fold]");
+  await tab.keyboard.press("Enter");
+  await seen('[data-focus=fold][aria-expanded="true"]');
+  await tabTo(choice);
+  await tab.setViewportSize(desk);
+  assert.equal(await tab.locator("[data-focus=fold]").isVisible(), false, "at a desk they stand there");
+  assert.ok(await tab.locator(choice).isVisible());
+});
+
 test("what a cap would remove is asked and the cap is set by keys", async () => {
   await begin("#/admin", "#cap-seriesSamples");
   await tabTo("#cap-seriesSamples");

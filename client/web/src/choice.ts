@@ -61,9 +61,9 @@ export function choice(
 }
 
 /** On a phone `parts` stay out of sight until their button is pressed (style.css); elsewhere they stand there, without a button. */
-export function folding(text: string, isOpen: boolean, onToggle: (isOpen: boolean) => void, ...parts: Part[]): HTMLElement[] {
+export function folding(text: string, label: string, isOpen: boolean, onToggle: (isOpen: boolean) => void, ...parts: Part[]): HTMLElement[] {
   const folded = h("span", { class: "folded", id: "folded-tools", "data-open": isOpen }, ...parts);
-  const button = h("button", { type: "button", class: "fold", "data-focus": "fold", "aria-expanded": String(isOpen), "aria-controls": folded.id, onclick: () => {
+  const button = h("button", { type: "button", class: "fold", "data-focus": "fold", "aria-label": `${text}. ${label}`, "aria-expanded": String(isOpen), "aria-controls": folded.id, onclick: () => {
     const opens = folded.toggleAttribute("data-open");
     button.setAttribute("aria-expanded", String(opens));
     onToggle(opens);

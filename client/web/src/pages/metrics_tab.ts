@@ -180,7 +180,7 @@ export class MetricsTab implements TrialTab {
     const chosen = view.labels.size + Number(view.metrics.length > 0);
     return [
       ...rangeTools(this.rangeState(), this.moves, this.change, ["time", "batch"]),
-      ...folding(chosen > 0 ? `What is drawn (${chosen} chosen)` : "What is drawn", this.isUnfolded, (isOpen) => { this.isUnfolded = isOpen; }, labels, metrics),
+      ...folding(chosen > 0 ? `Chosen: ${chosen}` : "Choose", "Choose what is drawn", this.isUnfolded, (isOpen) => { this.isUnfolded = isOpen; }, labels, metrics),
     ];
   }
 
