@@ -134,7 +134,7 @@ test("what was previewed cannot be set once the form says something else", async
   await tab.keyboard.press("Enter");
   const sets = 'button:text-is("Set these caps")';
   await seen(sets);
-  assert.match(await text(`.state-box:has(${sets})`), /It sets: age of samples 3d\./);
+  assert.match(await text(`.plan:has(${sets})`), /It sets: age of samples 3d\./);
   assert.ok(await holdsFocus("#cap-rawAgeSeconds"));
   await tab.keyboard.press("End");
   await tab.keyboard.type("h");
@@ -162,14 +162,14 @@ test("what was previewed cannot be set once the form says something else", async
   await tab.unroute(previews);
   await tab.keyboard.press("Enter");
   await seen(sets);
-  assert.match(await text(`.state-box:has(${sets})`), /It sets: age of samples 6d\./);
+  assert.match(await text(`.plan:has(${sets})`), /It sets: age of samples 6d\./);
   assert.deepEqual(set, []);
   await tab.click(sets);
   await until("the cap holds", async () => (await count("#cap-rawAgeSeconds")) === 1 && (await text('tr:has(#cap-rawAgeSeconds) td[data-label="Holds"]')) === "6d");
   await tab.fill("#cap-rawAgeSeconds", "");
   await tab.keyboard.press("Enter");
   await seen(sets);
-  assert.match(await text(`.state-box:has(${sets})`), /It sets: age of samples no longer set here\./);
+  assert.match(await text(`.plan:has(${sets})`), /It sets: age of samples no longer set here\./);
   await tab.click("[data-focus=take-back]");
   await gone(sets);
   tab.off("request", hears);

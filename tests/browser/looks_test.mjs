@@ -51,6 +51,11 @@ const goTo = (hash) => tab.evaluate((to) => new Promise((done) => {
   location.hash = to;
 }), hash);
 
+/** On a phone choices stand behind a button. */
+async function unfold() {
+  if (await tab.locator('[data-focus=fold][aria-expanded="false"]').isVisible()) await tab.click("[data-focus=fold]");
+}
+
 /** Nothing reaches out of the page sideways, and on a phone no list of cards scrolls. */
 async function assertFits(where, width) {
   await tab.setViewportSize({ width, height: 900 });
@@ -107,6 +112,8 @@ test("names as long as they may be are text in what is opened, and fit a phone",
     await tab.click('summary:has-text("Set elsewhere")');
   }
   await goTo(`#/trial/${bad}/metrics`);
+  await seen("[data-focus=fold]");
+  await unfold();
   for (const what of ["Agents", "Metrics"]) {
     await tab.click(`details[data-choice="${what}"] summary`);
     await seen(`details[data-choice="${what}"][open] label:has-text("<script>")`);
@@ -299,6 +306,8 @@ test("each page is readable in both themes, on a phone and at a desk", async () 
 test("a choice that is open is readable, too", async () => {
   await goTo(`#/trial/${cluster}/metrics`);
   await loaded("metrics");
+  await tab.setViewportSize({ width: 360, height: 900 });
+  await unfold();
   for (const what of ["Agents", "Metrics"]) {
     const isOpen = async () => (await count(`details[data-choice="${what}"][open] input`)) > 0;
     await tab.click(`details[data-choice="${what}"] summary`);
