@@ -73,6 +73,8 @@ test("ticks below a heat map are round, as many as there is room for, and none l
   assert.deepEqual(texts(300, 3e6), ["17:52:41", "17:52:42", "17:52:43"]);
   assert.deepEqual(texts(500, 4 * 3600e6), ["18:00", "18:30", "19:00", "19:30", "20:00", "20:30", "21:00", "21:30"]);
   assert.deepEqual(texts(400, 20 * 86_400e6), ["12-03", "12-08", "12-13"]);
+  // Longer texts need more room at the end: one of 12 at 185 of 225 pixels reaches beyond.
+  assert.deepEqual(texts(225, 578_000), ["17:52:40.600", "17:52:40.800"]);
   const batches = heatTicks("batch", { start: 3, end: 1203, width: 400 });
   assert.deepEqual(batches.map((tick) => tick.text), ["200", "400", "600", "800", "1,000"]);
   assert.ok(Math.abs((batches[0]?.left ?? 0) - 197 / 1200) < 1e-9);

@@ -20,8 +20,8 @@ export interface HeatSpan {
 /** In seconds, beyond the decimals. */
 const clockSteps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 14_400, 21_600, 43_200, 86_400];
 const daySeconds = 86_400;
-/** Half of a text reaches beyond its tick. */
-const sidePixels = 30;
+/** Half of a text reaches beyond its tick: so much for each of its characters, at most. */
+const sidePixels = 3.8;
 
 /** 1, 2 or 5 times a power of ten that is `least` or more. */
 function decimalStep(least: number): number {
@@ -45,8 +45,9 @@ function ticksOf(axis: AxisKind, { start, end, width }: HeatSpan, space: number)
     // By a whole number of steps: sums of 0.1 are no multiples of it.
     const place = step < 1 ? at / Math.round(1 / step) : at * step;
     const left = (place - start / scale) / span;
-    if (left * width > width - sidePixels) break;
-    ticks.push({ left: Math.max(0, left), text: axis === "time" ? timeTick(place, step) : countText(place) });
+    const text = axis === "time" ? timeTick(place, step) : countText(place);
+    if (left * width + sidePixels * text.length > width) break;
+    ticks.push({ left: Math.max(0, left), text });
   }
   return ticks;
 }
