@@ -91,15 +91,29 @@ test("a machine is chosen by keys, and the choice closes behind who leaves it", 
   await until("the choice is closed", async () => (await count('details[data-choice="Agents"][open]')) === 0);
 });
 
+test("on a phone what is drawn is chosen behind a button, by keys, too", async () => {
+  const [desk, choice] = [tab.viewportSize(), 'details[data-choice="Agents"] summary'];
+  await tab.setViewportSize({ width: 360, height: 800 });
+  await begin(`#/trial/${cluster.trialId}/metrics`, `${cpu} .legend li >> nth=2`);
+  assert.equal(await tab.locator(choice).isVisible(), false);
+  await tabTo("[data-focus=fold]");
+  await tab.keyboard.press("Enter");
+  await seen('[data-focus=fold][aria-expanded="true"]');
+  await tabTo(choice);
+  await tab.setViewportSize(desk);
+  assert.equal(await tab.locator("[data-focus=fold]").isVisible(), false, "at a desk they stand there");
+  assert.ok(await tab.locator(choice).isVisible());
+});
+
 test("what a cap would remove is asked and the cap is set by keys", async () => {
   await begin("#/admin", "#cap-seriesSamples");
   await tabTo("#cap-seriesSamples");
   await tab.keyboard.type("1M");
   await tab.keyboard.press("Enter");
   await seen('button:text-is("Set these caps")');
-  assert.match(await text('.state-box:has(button:text-is("Set these caps"))'), /It would remove/);
+  assert.match(await text('.plan:has(button:text-is("Set these caps"))'), /It would remove/);
   assert.equal(await text('tr:has(#cap-seriesSamples) td[data-label="Decided by"]'), "default", "nothing is set by looking");
-  await tabTo(".state-box button.primary");
+  await tabTo(".plan button.primary");
   await tab.keyboard.press("Enter");
   await until("the cap holds", async () => (await count("#cap-seriesSamples")) === 1 && (await text('tr:has(#cap-seriesSamples) td[data-label="Holds"]')) === "1M");
   assert.match(await stand.command("caps", "get"), /\nsamples +1000000 +1000000 /);
@@ -120,7 +134,7 @@ test("what was previewed cannot be set once the form says something else", async
   await tab.keyboard.press("Enter");
   const sets = 'button:text-is("Set these caps")';
   await seen(sets);
-  assert.match(await text(`.state-box:has(${sets})`), /It sets: age of samples 3d\./);
+  assert.match(await text(`.plan:has(${sets})`), /It sets: age of samples 3d\./);
   assert.ok(await holdsFocus("#cap-rawAgeSeconds"));
   await tab.keyboard.press("End");
   await tab.keyboard.type("h");
@@ -148,14 +162,14 @@ test("what was previewed cannot be set once the form says something else", async
   await tab.unroute(previews);
   await tab.keyboard.press("Enter");
   await seen(sets);
-  assert.match(await text(`.state-box:has(${sets})`), /It sets: age of samples 6d\./);
+  assert.match(await text(`.plan:has(${sets})`), /It sets: age of samples 6d\./);
   assert.deepEqual(set, []);
   await tab.click(sets);
   await until("the cap holds", async () => (await count("#cap-rawAgeSeconds")) === 1 && (await text('tr:has(#cap-rawAgeSeconds) td[data-label="Holds"]')) === "6d");
   await tab.fill("#cap-rawAgeSeconds", "");
   await tab.keyboard.press("Enter");
   await seen(sets);
-  assert.match(await text(`.state-box:has(${sets})`), /It sets: age of samples no longer set here\./);
+  assert.match(await text(`.plan:has(${sets})`), /It sets: age of samples no longer set here\./);
   await tab.click("[data-focus=take-back]");
   await gone(sets);
   tab.off("request", hears);

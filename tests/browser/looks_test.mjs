@@ -51,6 +51,11 @@ const goTo = (hash) => tab.evaluate((to) => new Promise((done) => {
   location.hash = to;
 }), hash);
 
+/** On a phone choices stand behind a button. */
+async function unfold() {
+  if (await tab.locator('[data-focus=fold][aria-expanded="false"]').isVisible()) await tab.click("[data-focus=fold]");
+}
+
 /** Nothing reaches out of the page sideways, and on a phone no list of cards scrolls. */
 async function assertFits(where, width) {
   await tab.setViewportSize({ width, height: 900 });
@@ -107,6 +112,8 @@ test("names as long as they may be are text in what is opened, and fit a phone",
     await tab.click('summary:has-text("Set elsewhere")');
   }
   await goTo(`#/trial/${bad}/metrics`);
+  await seen("[data-focus=fold]");
+  await unfold();
   for (const what of ["Agents", "Metrics"]) {
     await tab.click(`details[data-choice="${what}"] summary`);
     await seen(`details[data-choice="${what}"][open] label:has-text("<script>")`);
@@ -160,6 +167,22 @@ test("on a phone tables are cards, and that of timings keeps its scopes in sight
   assert.ok(places.scrolled && places.below && Math.abs(places.name) < 1 && Math.abs(places.last) < 1, JSON.stringify(places));
 });
 
+test("between a phone and a desk the list of trials fits, and what still scrolls has a sign of it", async () => {
+  const wide = (label) => tab.locator(`.scroll[aria-label^="${label}"]`).first().evaluate((one) => one.scrollWidth - one.clientWidth);
+  for (const width of [768, 1024]) {
+    await goTo("#/trials");
+    await seen("tbody a");
+    await assertFits("the list", width);
+    assert.equal(await wide("Trials"), 0, `the list at ${width}`);
+  }
+  await goTo(`#/trial/${cluster}/timings`);
+  await seen('tr.total:has-text("step")');
+  assert.equal(await wide("Timings"), 0, "timings at 1024");
+  await tab.setViewportSize({ width: 768, height: 900 });
+  assert.ok(await wide("Timings") > 0, "or nothing is to be told");
+  assert.match(await tab.locator('.scroll[aria-label^="Timings"]').evaluate((one) => getComputedStyle(one).backgroundAttachment), /local.*scroll/);
+});
+
 test("a name of a thousand characters makes no row higher than a screen", async () => {
   await tab.setViewportSize({ width: 1280, height: 900 });
   await goTo(`#/trial/${bad}/timings`);
@@ -209,9 +232,12 @@ test("at a desk tools that belong together stand in one line, and so do the acti
     await seen('button:text-is("CSV")');
     await loaded(hash);
     assert.ok(await inLine(...["CSV", "PNG", "Copy link"].map((text) => `button:text-is("${text}")`)), hash);
-    const [tools, last] = [await tab.locator(".tools:has(.ends), .through .ends").first().boundingBox(), await tab.locator('button:text-is("Copy link")').boundingBox()];
+    const [tools, last] = [await tab.locator(".status-line:has(.ends), .tools:has(.ends), .through .ends").first().boundingBox(), await tab.locator('button:text-is("Copy link")').boundingBox()];
     assert.ok(Math.abs(tools.x + tools.width - last.x - last.width) < 1, `${hash}: at the right end`);
   }
+  await goTo(`#/trial/${cluster}/metrics`);
+  await loaded("metrics");
+  assert.ok(await inLine("[data-focus=axis-time]", "[data-focus=choice-Metrics]"), "all that moves and chooses");
   await goTo(`#/trial/${bad}/traces`);
   await seen("tr[data-trace]");
   assert.ok(await inLine("tr[data-trace] .actions button:has-text('Steps')", "tr[data-trace] .actions button:has-text('Delete')"), "the actions");
@@ -280,6 +306,8 @@ test("each page is readable in both themes, on a phone and at a desk", async () 
 test("a choice that is open is readable, too", async () => {
   await goTo(`#/trial/${cluster}/metrics`);
   await loaded("metrics");
+  await tab.setViewportSize({ width: 360, height: 900 });
+  await unfold();
   for (const what of ["Agents", "Metrics"]) {
     const isOpen = async () => (await count(`details[data-choice="${what}"][open] input`)) > 0;
     await tab.click(`details[data-choice="${what}"] summary`);

@@ -293,7 +293,14 @@ test("what a cap would remove is told in numbers before it is set", async () => 
   });
   // Three series of 200, less the one for which a byte has room. Where their rollups are made it is one of these.
   const [, samples] = (await text("main")).match(/It would remove (599 samples \([\d.]+ KiB\)|600 samples \([\d.]+ KiB\) and [\d.]+ KiB of rollups)/) ?? assert.fail(await text("main"));
-  assert.match((await tab.locator(`main li:has-text("trial ${ids[0]}, trial bytes: ")`).allInnerTexts()).join("; "), new RegExp(`${samples.slice(0, 3)} samples, .* to `));
+  const line = `.plan tr:has(a[data-trial="${ids[0]}"][href^="#/trial/${ids[0]}/"]):has-text("Bytes of a trial")`;
+  await seen(line);
+  const [, group, , goes, from, to] = await tab.locator(`${line} >> nth=0`).locator("td").allInnerTexts();
+  assert.deepEqual([group, goes.split(" (")[0]], ["timing", `${samples.slice(0, 3)} samples`]);
+  for (const time of [from, to]) assert.match(time, /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$/);
+  await until("its name is told", async () => (await text(`${line} a`)) !== `trial ${ids[0]}`);
+  assert.equal(await count(".state-box"), 0, "a preview is no state of failure");
+  assert.ok(await tab.evaluate(() => document.querySelector(".plan table").compareDocumentPosition(document.querySelector(".plan button.primary")) & 4), "the button is below what it does");
 });
 
 test("a cap that is cleared uncovers a wider place's, and what that would remove is told before", async () => {

@@ -1,10 +1,11 @@
-"""Records a trial of many ranks with known step times: ranks_trial.py LIBRARY RANKS STEPS STEP_MS [SLOW_RANK]. One
-process is all ranks, one after the other. A step takes STEP_MS, of SLOW_RANK three times as long; of rank 0 the scope
-"forward" takes 1 ms by the host's clock and 9 ms by the device's. Its own name is STEPWELL_TRIAL. Exit code 3
+"""Records a trial of many ranks with known step times: ranks_trial.py LIBRARY RANKS STEPS STEP_MS [SLOW_RANK
+[NOISE_MS]]. One process is all ranks, one after the other. A step takes STEP_MS, of SLOW_RANK three times as long, and
+more or less by noise (Gaussian) of NOISE_MS, the same each time; of rank 0 the scope "forward" takes 1 ms by the host's clock and 9 ms by the device's. Its own name is STEPWELL_TRIAL. Exit code 3
 unless all of it is stored within two minutes."""
 
 import ctypes
 import os
+import random
 import sys
 import time
 
@@ -19,6 +20,7 @@ class Label(ctypes.Structure):
 
 def main() -> int:
     library, (ranks, steps, step_ms), slow = sys.argv[1], map(int, sys.argv[2:5]), int((sys.argv[5:] or ["-1"])[0])
+    noise_ms, noise = float((sys.argv[6:] or ["0"])[0]), random.Random(1)
     recorder = ctypes.CDLL(library)
     recorder.stepwell_define_series.restype = ctypes.c_uint32
     recorder.stepwell_record_at.argtypes = (ctypes.c_uint32, ctypes.c_int32, ctypes.c_int64, ctypes.c_double)
@@ -45,7 +47,7 @@ def main() -> int:
         recorder.stepwell_open(None)
         for batch in range(steps):
             at = begun + batch * 100_000
-            recorder.stepwell_record_at(step, batch, at, step_ms / 1e3 * (3 if rank == slow else 1))
+            recorder.stepwell_record_at(step, batch, at, (step_ms * (3 if rank == slow else 1) + noise.gauss(0, noise_ms)) / 1e3)
             if rank == 0:
                 recorder.stepwell_record_at(host, batch, at, 0.001)
                 recorder.stepwell_record_at(on_device, batch, at, 0.009)

@@ -447,7 +447,7 @@ test("a step that stalled stands in the heat map as long as it took", async () =
   const drawn = await tab.evaluate((of) => {
     const canvas = document.querySelector(".heat canvas[tabindex]");
     const { data, width } = canvas.getContext("2d").getImageData(0, 0, canvas.width, 1);
-    return of.map((tick) => [...data.subarray(Math.floor((tick / 59.5) * width) * 4, Math.floor((tick / 59.5) * width) * 4 + 4)].map((part, at) => (at < 3 ? part > 200 : part === 255))).map((parts) => [parts[0], parts[3]]);
+    return of.map((tick) => [...data.subarray(Math.floor((tick / 59.5) * width) * 4, Math.floor((tick / 59.5) * width) * 4 + 4)].map((part, at) => (at < 3 ? part > 190 : part === 255))).map((parts) => [parts[0], parts[3]]);
   }, [10, 21, 25, 35, 45, 48, 55]);
   const [usual, slow] = [[false, true], [true, true]];
   assert.deepEqual(drawn, [usual, slow, slow, slow, slow, slow, usual]);

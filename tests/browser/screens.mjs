@@ -16,6 +16,23 @@ const themes = ["light", "dark"];
 const folder = process.argv[2];
 mkdirSync(folder, { recursive: true });
 
+const [frames, heightMax] = [2, 6000];
+const drawn = () => tab.evaluate((count) => new Promise((done) => {
+  const next = (left) => (left === 0 ? done() : requestAnimationFrame(() => next(left - 1)));
+  next(count);
+}), frames);
+
+/** The window as high as its page. What is out of sight is not drawn, and what is drawn may be higher: until the height stays. */
+async function shownWhole(width) {
+  for (let before = 0, turns = 0; turns < 10; ++turns) {
+    await drawn();
+    const height = Math.min(heightMax, Math.max(width < 1000 ? 800 : 900, await tab.evaluate(() => document.documentElement.scrollHeight)));
+    if (height === before) return;
+    before = height;
+    await tab.setViewportSize({ width, height });
+  }
+}
+
 const stand = new Stand(bin, page);
 await stand.startMaster();
 const raw = new RawWriters(stand.ports.grpc);
@@ -41,11 +58,7 @@ try {
         await tab.reload();
         await seen(anything);
         await loaded(name);
-        await tab.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
-        // What is out of sight is not drawn.
-        const height = Math.min(6000, await tab.evaluate(() => document.documentElement.scrollHeight));
-        await tab.setViewportSize({ width, height: Math.max(height, width < 1000 ? 800 : 900) });
-        await tab.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+        await shownWhole(width);
         await tab.screenshot({ path: join(folder, `${name}-${width}-${theme}.jpg`), type: "jpeg", quality: 80 });
       }
     }

@@ -2,10 +2,9 @@
 // what a changed one would remove, and then its setting.
 import type { Caps, EffectiveCap, GetCapsResponse, PreviewCapsResponse } from "#gen/caps_pb";
 import { admin, ask } from "./api";
+import { capsPreview } from "./caps_preview";
 import { capHints, capText, parseCap, type CapKind } from "./core/cap_units";
 import { allTrials, isAllTrials, isSamePlace, placeAt, placeOf, placeText, type Owner, type Place } from "./core/cap_place";
-import { timeText } from "./core/time_text";
-import { plural, valueText } from "./core/units";
 import { bdi, fill, h, keepFocus, scroller } from "./dom";
 import type { Failure } from "./failure";
 import { loop, type Loop, type Outcome } from "./loop";
@@ -260,15 +259,9 @@ export class CapsPanel {
   }
 
   private showPreview(answer: PreviewCapsResponse, wanted: Wanted, focus: string, set: () => void): void {
-    const traces = answer.removals.reduce((sum, one) => sum + one.traceCount, 0n);
-    const goes = `${plural(answer.sampleCount, "sample")} (${valueText(Number(answer.rawBytes), "bytes")}) and ${valueText(Number(answer.rollupBytes), "bytes")} of rollups`
-      + (traces > 0n ? ` and ${answer.truncated ? "at least " : ""}${plural(traces, "trace")}` : "");
-    fill(this.preview, stateBox("not enabled", answer.removals.length > 0 ? `It would remove ${goes}` : "It would remove nothing that is stored now",
-      `It sets: ${wantedWords(wanted)}. Ages count for what is merged from then on; this shows what they would remove had they held before. The master sweeps once a minute; what is removed cannot be had back.`,
-      h("button", { type: "button", class: "primary", "data-focus": focus, onclick: set }, "Set these caps")),
-    answer.removals.length > 0 && h("ul", {}, answer.removals.slice(0, 50).map((one) =>
-      h("li", {}, `trial ${one.trialId}, ${one.field.replace(/_/g, " ")}: ${one.traceCount > 0n
-        ? `${plural(one.traceCount, "trace")} (${valueText(Number(one.traceBytes), "bytes")})` : plural(one.sampleCount, "sample")}, ${timeText(Number(one.firstTimeUs))} to ${timeText(Number(one.lastTimeUs))}`))));
+    const button = h("button", { type: "button", class: "primary", "data-focus": focus, onclick: set }, "Set these caps");
+    const capName = (field: string): string => caps.find((cap) => cap.wire === field)?.name ?? field;
+    fill(this.preview, capsPreview({ answer, sets: wantedWords(wanted), capName, button }, this.ofPlace.signal));
   }
 
   private async setCaps(place: Place, wanted: Wanted): Promise<void> {

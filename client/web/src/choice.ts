@@ -1,6 +1,6 @@
 // A button that opens a list of check boxes: agents, GPUs, ranks, metrics. Closed by Escape or a click elsewhere.
 import { printable, shortened } from "./core/printable";
-import { bdi, fill, h } from "./dom";
+import { bdi, fill, h, type Part } from "./dom";
 
 export interface ChoiceOption {
   readonly value: string;
@@ -58,6 +58,17 @@ export function choice(
     details.querySelector("summary")?.focus();
   });
   return details;
+}
+
+/** On a phone `parts` stay out of sight until their button is pressed (style.css); elsewhere they stand there, without a button. */
+export function folding(text: string, label: string, isOpen: boolean, onToggle: (isOpen: boolean) => void, ...parts: Part[]): HTMLElement[] {
+  const folded = h("span", { class: "folded", id: "folded-tools", "data-open": isOpen }, ...parts);
+  const button = h("button", { type: "button", class: "fold", "data-focus": "fold", "aria-label": `${text}. ${label}`, "aria-expanded": String(isOpen), "aria-controls": folded.id, onclick: () => {
+    const opens = folded.toggleAttribute("data-open");
+    button.setAttribute("aria-expanded", String(opens));
+    onToggle(opens);
+  } }, text);
+  return [button, folded];
 }
 
 const keys = new WeakMap<HTMLElement, string>();

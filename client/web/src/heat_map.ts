@@ -1,15 +1,17 @@
 // A heat map on the screen: a picture of its cells, gaps hatched over it, the cell that a person is on marked
 // and told in words; dragging and keys zoom, as in a chart.
-import { cellAt, cellSeen, heatPicture, heatPixels, heatSize, oddAt, oddRuns, type HeatGrid, type HeatPicture, type Worst } from "./core/heat";
+import { cellAt, cellSeen, heatPicture, heatPixels, heatSize, oddAt, type HeatGrid, type HeatPicture, type Worst } from "./core/heat";
 import { gapTextsAt, type HeatGaps } from "./core/heat_gaps";
+import { heatTicks, type HeatTick } from "./core/heat_ticks";
 import { meanText, nanPart, totalWords } from "./core/odd_values";
-import { heatColors } from "./core/palette";
+import { farPixels, heatColors } from "./core/palette";
 import { printable, shortened } from "./core/printable";
 import type { AxisKind, Range } from "./core/range";
 import { clockText } from "./core/time_text";
 import { countText, valueText } from "./core/units";
 import { bdi, fill, h } from "./dom";
-import { css, onTheme } from "./theme";
+import { paintOver, reachOf } from "./heat_over";
+import { onTheme } from "./theme";
 
 export interface HeatData {
   /** For those who do not see it. */
@@ -42,8 +44,6 @@ const colorCount = 256;
 const dragPixels = 5;
 /** So far from a gap the pointer still means it. */
 const pointedPixels = 5;
-const hatchPixels = 8;
-const oddColor = "#c4161c";
 const nameHeight = 16;
 const nameLengthMax = 24;
 
@@ -61,6 +61,7 @@ export class HeatMap {
   readonly element = h("div", { class: "heat-map" },
     h("div", { class: "heat-frame" }, this.names, h("div", { class: "heat-cells" }, this.cells, this.gaps, this.mark, this.drag), this.axis), this.odd, this.words);
   private readonly colors = heatColors(colorCount);
+  private readonly farColors = farPixels();
   private readonly resize: ResizeObserver;
   private readonly unTheme = onTheme(() => this.drawGaps());
   private data: HeatData | null = null;
@@ -107,9 +108,15 @@ export class HeatMap {
     this.draw();
   }
 
-  /** For a picture: pixels of cells, gaps and stripes over them, and what these are. */
-  drawn(): { cells: HTMLCanvasElement; gaps: HTMLCanvasElement; striped: string } {
-    return { cells: this.cells, gaps: this.gaps, striped: this.stripedWords() };
+  /** For a picture: pixels of cells, gaps and stripes over them, what these are, and the axis. */
+  drawn(): { cells: HTMLCanvasElement; gaps: HTMLCanvasElement; striped: string; ticks: readonly HeatTick[] } {
+    return { cells: this.cells, gaps: this.gaps, striped: this.stripedWords(), ticks: this.ticks() };
+  }
+
+  private ticks(): HeatTick[] {
+    if (!this.data) return [];
+    const { start } = this.data.grid;
+    return heatTicks(this.data.axis, { start, end: start + this.span(), width: this.width });
   }
 
   private stripedWords(): string {
@@ -144,10 +151,13 @@ export class HeatMap {
     this.cells.style.height = `${size.height}px`;
     this.cells.width = picture.pixelCount;
     this.cells.height = picture.lineCount;
-    const pixels = heatPixels(data.grid, picture, this.colors);
+    const pixels = heatPixels(data.grid, picture, this.colors, this.farColors);
     context.putImageData(new ImageData(new Uint8ClampedArray(pixels.buffer as ArrayBuffer), picture.pixelCount, picture.lineCount), 0, 0);
-    const last = data.grid.columnCount - 1;
-    fill(this.axis, [0, Math.round(last / 2), last].map((column) => h("span", {}, this.where(column))));
+    fill(this.axis, this.ticks().map(({ left, text }) => {
+      const tick = h("span", {}, text);
+      tick.style.left = `${left * 100}%`;
+      return tick;
+    }));
     const odd = this.stripedWords();
     this.odd.hidden = odd === "";
     this.odd.textContent = odd === "" ? "" : `Striped cells: ${odd}`;
@@ -173,40 +183,33 @@ export class HeatMap {
   /** From the left, 0 ... 1. */
   private leftOf(place: number): number {
     if (!this.data || !this.picture) return 0;
-    const { start, width } = this.data.grid;
-    return (place - start) / (width * this.picture.pixelCount * this.picture.columnsPerPixel);
+    return (place - this.data.grid.start) / this.span();
   }
 
   private placeOf(left: number): number {
     if (!this.data || !this.picture) return 0;
     const { start, width, columnCount } = this.data.grid;
-    return Math.min(start + width * columnCount, start + Math.max(0, left) * width * this.picture.pixelCount * this.picture.columnsPerPixel);
+    return Math.min(start + width * columnCount, start + Math.max(0, left) * this.span());
+  }
+
+  /** Of the axis, as the cells show it: the last pixel may stand for less than its neighbours. */
+  private span(): number {
+    return this.data && this.picture ? this.data.grid.width * this.picture.pixelCount * this.picture.columnsPerPixel : 0;
   }
 
   private drawGaps(): void {
     const { data, picture } = this;
-    const context = this.gaps.getContext("2d");
-    if (!data || !picture || !context) return;
+    if (!data || !picture) return;
     const ratio = window.devicePixelRatio || 1;
     this.gaps.width = Math.round(this.width * ratio);
     this.gaps.height = Math.round((this.cells.clientHeight || 1) * ratio);
-    const high = this.gaps.height / picture.lineCount;
-    const odd = oddRuns(data.grid, picture);
-    if (odd.length > 0) {
-      const wide = this.gaps.width / picture.pixelCount;
-      context.fillStyle = context.createPattern(stripes(Math.round(hatchPixels * ratio)), "repeat") ?? oddColor;
-      for (const { line, from, to } of odd) context.fillRect(from * wide, line * high, Math.max(2, (to - from) * wide), high);
-    }
-    context.fillStyle = context.createPattern(hatch(Math.round(hatchPixels * ratio)), "repeat") ?? css("--gap-line");
-    const paint = (bands: HeatGaps["everywhere"], top: number, height: number): void => {
-      for (const band of bands) {
-        const left = this.leftOf(band.start) * this.gaps.width;
-        context.fillRect(left, top, Math.max(3, this.leftOf(band.end) * this.gaps.width - left), height);
-      }
-    };
-    paint(data.gaps.everywhere, 0, this.gaps.height);
-    // A line of one pixel shows no hatching: it is as high as can be seen.
-    for (const [row, bands] of data.gaps.ofRow) paint(bands, Math.floor(row / picture.rowsPerLine) * high, Math.max(3, high));
+    paintOver(this.gaps, data.grid, picture, data.gaps, (place) => this.leftOf(place));
+  }
+
+  private seenAt(left: number, top: number): HeatCell {
+    const { data, picture } = this;
+    if (!data || !picture) return this.at;
+    return cellSeen(data.grid, picture, left, top, reachOf(this.cells.clientHeight / picture.lineCount));
   }
 
   private press(event: PointerEvent): void {
@@ -218,7 +221,7 @@ export class HeatMap {
   private move(event: PointerEvent): void {
     if (this.dragged === null) {
       const box = this.cells.getBoundingClientRect();
-      if (this.data && this.picture) this.hover(cellSeen(this.data.grid, this.picture, (event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height));
+      if (this.data) this.hover(this.seenAt((event.clientX - box.left) / box.width, (event.clientY - box.top) / box.height));
       return;
     }
     const [from, to] = this.dragEnds(event, this.dragged);
@@ -235,12 +238,12 @@ export class HeatMap {
   private release(event: PointerEvent): void {
     if (this.dragged === null || !this.data || !this.picture) return this.letGo();
     const [from, to] = this.dragEnds(event, this.dragged);
-    const { data, picture, dragged } = this;
+    const { data, dragged } = this;
     const range = { start: this.placeOf(from / this.width), end: this.placeOf(to / this.width) };
     this.letGo();
     if (to - from >= dragPixels) return this.options.onZoom(range);
     if (this.data !== data) return; // What was clicked on is no longer there.
-    this.at = cellSeen(data.grid, picture, dragged / this.width, event.offsetY / Math.max(1, this.cells.clientHeight));
+    this.at = this.seenAt(dragged / this.width, event.offsetY / Math.max(1, this.cells.clientHeight));
     this.tell();
   }
 
@@ -317,39 +320,4 @@ function cellWords(grid: HeatGrid, row: number, column: number, unit: string): s
   if (!odd) return Number.isNaN(value) ? "no samples" : valueText(value, unit);
   const isPart = odd.nans > 0 && odd.counted > 0;
   return `${meanText(value, unit, odd.isOverflow)}${isPart ? `, ${nanPart(odd.nans, odd.nans + odd.counted, " samples")}` : ""}`;
-}
-
-/** Beside each other, for no colour of the scale is either; the other way than gaps. Alike in both themes, as the scale is. */
-function stripes(size: number): HTMLCanvasElement {
-  const canvas = h("canvas", { width: size, height: size });
-  const context = canvas.getContext("2d");
-  if (!context) return canvas;
-  context.fillStyle = oddColor;
-  context.fillRect(0, 0, size, size);
-  context.strokeStyle = "#ffffff";
-  context.lineWidth = Math.max(1, size / 4);
-  context.beginPath();
-  for (const from of [-size, 0, size]) {
-    context.moveTo(from - 1, -1);
-    context.lineTo(from + size + 1, size + 1);
-  }
-  context.stroke();
-  return canvas;
-}
-
-function hatch(size: number): HTMLCanvasElement {
-  const canvas = h("canvas", { width: size, height: size });
-  const context = canvas.getContext("2d");
-  if (!context) return canvas;
-  context.fillStyle = css("--gap");
-  context.fillRect(0, 0, size, size);
-  context.strokeStyle = css("--gap-line");
-  context.lineWidth = Math.max(1, size / 8);
-  context.beginPath();
-  for (const from of [-size, 0, size]) {
-    context.moveTo(from - 1, size + 1);
-    context.lineTo(from + size + 1, -1);
-  }
-  context.stroke();
-  return canvas;
 }

@@ -1,6 +1,8 @@
 // A heat map for a picture: its cells as large as on the screen, beside them the names of rows as far as
-// there is room, below them the ends of the axis and what the colours mean.
+// there is room, below them the ticks of the axis and what the colours mean.
 import type { HeatScale } from "./core/heat_scale";
+import type { HeatTick } from "./core/heat_ticks";
+import { farColors } from "./core/palette";
 import { printable, shortened } from "./core/printable";
 import { wrapped } from "./core/wrapping";
 import { h } from "./dom";
@@ -17,8 +19,7 @@ export interface HeatSight {
   readonly striped: string;
   /** From the top. */
   readonly rows: readonly string[];
-  /** Of the first and the last column. */
-  readonly ends: readonly [string, string];
+  readonly ticks: readonly HeatTick[];
   /** What the first and the last colour of `scale` stand for. */
   readonly means: HeatScale;
   readonly scale: HTMLCanvasElement;
@@ -28,6 +29,7 @@ const font = "12px system-ui, sans-serif";
 const lineHeight = 16;
 const gap = 8;
 const nameLengthMax = 40;
+const swatchSize = 10;
 const [scaleWidthMin, scaleWidthMax] = [48, 192];
 
 /** What stands below the axis: a line with the scale, and what has no room beside it. */
@@ -35,15 +37,22 @@ interface Below {
   readonly scaleWidth: number;
   /** Behind the scale. */
   readonly beside: string;
-  readonly lines: readonly string[];
+  readonly lines: readonly BelowLine[];
 }
 
-function below({ means: { low, high, beyond }, striped }: HeatSight, width: number, measure: (text: string) => number): Below {
+interface BelowLine {
+  readonly text: string;
+  /** Of what the line tells of: before it. */
+  readonly swatch?: string;
+}
+
+function below({ means: { low, high, beyond, far }, striped }: HeatSight, width: number, measure: (text: string) => number): Below {
   const room = width - measure(low) - 2 * gap;
   const scaleWidth = Math.min(scaleWidthMax, Math.max(scaleWidthMin, Math.floor(room - measure(high))));
   const both = beyond === "" ? high : `${high}, ${beyond}`;
   const fits = measure(both) <= room - scaleWidth;
-  return { scaleWidth, beside: fits ? both : high, lines: [fits ? "" : beyond, striped === "" ? "" : `striped: ${striped}`].flatMap((text) => wrapped(text, width, measure)) };
+  const plain = [fits ? "" : beyond, striped === "" ? "" : `striped: ${striped}`].flatMap((text) => wrapped(text, width, measure));
+  return { scaleWidth, beside: fits ? both : high, lines: [...far.map(({ side, text }) => ({ text, swatch: farColors[side] })), ...plain.map((text) => ({ text }))] };
 }
 
 export function heatDrawn(sight: HeatSight): Drawn {
@@ -75,14 +84,25 @@ export function heatDrawn(sight: HeatSight): Drawn {
   context.textAlign = "right";
   for (const { name, row } of named) context.fillText(name, left - gap, Math.max(lineHeight / 2, ((row + 0.5) * height) / rows.length));
   const axis = height + gap / 2 + lineHeight / 2;
-  context.fillText(sight.ends[1], left + width, axis);
+  context.textAlign = "center";
+  for (const tick of sight.ticks) {
+    context.fillRect(left + tick.left * width, height, 1, gap / 2);
+    context.fillText(tick.text, left + tick.left * width, axis + gap / 4);
+  }
   context.textAlign = "left";
-  context.fillText(sight.ends[0], left, axis);
   const scaleTop = axis + lineHeight + gap / 2;
   context.fillText(sight.means.low, left, scaleTop);
   const from = left + measure(sight.means.low) + gap;
   context.drawImage(sight.scale, from, scaleTop - lineHeight / 2 + 1, scaleWidth, lineHeight - 4);
   context.fillText(beside, from + scaleWidth + gap, scaleTop);
-  lines.forEach((line, at) => context.fillText(line, left, scaleTop + (at + 1) * lineHeight));
+  lines.forEach(({ text, swatch }, at) => {
+    const top = scaleTop + (at + 1) * lineHeight;
+    if (swatch !== undefined) {
+      context.fillStyle = swatch;
+      context.fillRect(left, top - swatchSize / 2, swatchSize, swatchSize);
+      context.fillStyle = css("--text");
+    }
+    context.fillText(text, left + (swatch === undefined ? 0 : swatchSize + gap), top);
+  });
   return drawn;
 }

@@ -4,11 +4,14 @@ import { chosenClock, clockOf, clocksOf } from "../src/core/clocks";
 import type { KnownGap } from "../src/core/gap_bands";
 import { cellAt, cellSeen, cellsMax, heatFraction, heatGrid, heatPicture, heatPixels, heatSize, oddAt, oddRuns, type HeatGrid } from "../src/core/heat";
 import { cellView } from "../src/core/heat_cell";
+import { farRuns } from "../src/core/heat_far";
 import { gapTextsAt, heatGaps } from "../src/core/heat_gaps";
 import { heatScale } from "../src/core/heat_scale";
 import { totalWords } from "../src/core/odd_values";
-import { heatColor, heatColors } from "../src/core/palette";
+import { farPixels, heatColor, heatColors } from "../src/core/palette";
 import { trialView } from "../src/core/view_state";
+
+const far = farPixels();
 
 function row(name: string, values: readonly number[], from = 0) {
   return { name, indexes: values.map((_, i) => i + from), values };
@@ -64,11 +67,11 @@ test("a duration stands where it passed, from its begin on", () => {
 
 test("a scale says what its ends stand for, and what lies beyond them", () => {
   const slow = ranks(1000, 30, { row: 41, column: 3, value: 3 });
-  assert.deepEqual(heatScale(slow, "seconds"), { low: "1.00 s", high: "≥ 1.00 s", beyond: "largest 3.00 s" });
+  assert.deepEqual(heatScale(slow, "seconds"), { low: "1.00 s", high: "≥ 1.00 s", beyond: "largest 3.00 s", far: [{ side: 1, text: "far above: ≥ 1.01 s" }] });
   const idle = ranks(1000, 30, { row: 41, column: 3, value: 0.5 });
-  assert.deepEqual(heatScale(idle, "percent"), { low: "≤ 1.0 %", high: "1.0 %", beyond: "smallest 0.5 %" });
-  assert.deepEqual(heatScale({ low: 1, high: 2, least: 0, largest: 9 }, ""), { low: "≤ 1", high: "≥ 2", beyond: "smallest 0, largest 9" });
-  assert.deepEqual(heatScale({ low: 1, high: 2, least: 1, largest: 2.0000001 }, "seconds"), { low: "1.00 s", high: "2.00 s", beyond: "" });
+  assert.deepEqual(heatScale(idle, "percent"), { low: "≤ 1.0 %", high: "1.0 %", beyond: "smallest 0.5 %", far: [{ side: -1, text: "far below: ≤ 1.0 %" }] });
+  assert.deepEqual(heatScale({ low: 1, high: 2, least: 0, largest: 9 }, ""), { low: "≤ 1", high: "≥ 2", beyond: "smallest 0, largest 9", far: [{ side: -1, text: "far below: ≤ 0" }, { side: 1, text: "far above: ≥ 3" }] });
+  assert.deepEqual(heatScale({ low: 1, high: 2, least: 1, largest: 2.0000001 }, "seconds"), { low: "1.00 s", high: "2.00 s", beyond: "", far: [] });
 });
 
 test("nothing there and too much are told apart", () => {
@@ -90,7 +93,7 @@ test("NaN and infinities are cells of their own, and no place without samples", 
   const picture = heatPicture(grid, 1, 4, "farthest");
   assert.deepEqual(oddRuns(grid, picture), [{ line: 0, from: 1, to: 3 }, { line: 1, from: 1, to: 2 }]);
   const colors = heatColors(4);
-  assert.deepEqual([...heatPixels(grid, picture, colors)].map((pixel) => pixel !== 0), [true, false, false, true, true, false, true, true]);
+  assert.deepEqual([...heatPixels(grid, picture, colors, far)].map((pixel) => pixel !== 0), [true, false, false, true, true, false, true, true]);
   // They stand out before all that shares their pixel.
   assert.deepEqual(oddRuns(grid, heatPicture(grid, 2, 2, "largest")), [{ line: 0, from: 0, to: 2 }]);
   assert.equal(made(heatGrid([row("rank 0", [1, 2])], 0, 1)).odd, null);
@@ -110,7 +113,7 @@ test("a cell whose mean overflows is told apart from one with infinite samples",
 test("where all is NaN there is a map of it, which says so", () => {
   const grid = made(heatGrid([withNans("rank 0", [NaN, NaN], [2, 2])], 0, 1));
   assert.equal(grid.odd && totalWords(grid.odd.total), "all 4 samples are NaN");
-  assert.deepEqual(heatScale(grid, "seconds"), { low: "", high: "no finite values", beyond: "" });
+  assert.deepEqual(heatScale(grid, "seconds"), { low: "", high: "no finite values", beyond: "", far: [] });
   assert.deepEqual(oddRuns(grid, heatPicture(grid, 1, 9, "farthest")), [{ line: 0, from: 0, to: 2 }]);
 });
 
@@ -148,15 +151,14 @@ test("of 1,000 ranks none is out of sight, wherever it is slow", () => {
     const grid = ranks(1000, 400, { row: odd, column: 399, value: 9 });
     const picture = heatPicture(grid, rowsPerLine, 1200, "largest");
     assert.deepEqual([picture.lineCount, picture.pixelCount], [500, 400]);
-    const pixels = heatPixels(grid, picture, colors);
-    assert.equal(pixels.filter((color) => color === colors[255]).length, 1, `rank ${odd}`);
-    assert.equal(pixels[Math.floor(odd / 2) * 400 + 399], colors[255]);
+    assert.deepEqual(farRuns(grid, picture), [{ line: Math.floor(odd / 2), from: 399, to: 400, side: 1 }], `rank ${odd}`);
+    assert.deepEqual([...heatPixels(grid, picture, colors, far).entries()].filter(([, color]) => color === far[1]).map(([at]) => at), [Math.floor(odd / 2) * 400 + 399]);
     assert.deepEqual(cellSeen(grid, picture, 0.9999, (Math.floor(odd / 2) + 0.5) / 500), { row: odd, column: 399 }, `rank ${odd} is what is pointed at`);
   }
 });
 
 test("columns that share a pixel show the worst, too: the largest of timings, the most unusual of others", () => {
-  const idle = ranks(10, 1000, { row: 3, column: 777, value: 0.1 });
+  const idle = ranks(10, 1000, { row: 3, column: 777, value: 0.995 });
   const picture = heatPicture(idle, 1, 300, "farthest");
   assert.deepEqual([picture.columnsPerPixel, picture.pixelCount], [4, 250]);
   assert.equal(picture.shown[3 * 250 + Math.floor(777 / 4)], 3777);
@@ -167,7 +169,7 @@ test("where nothing came nothing is painted, and a place there still has a row a
   const grid = made(heatGrid([row("rank 0", [1]), row("rank 1", [2], 2)], 0, 1));
   const picture = heatPicture(grid, 1, 100, "largest");
   const colors = heatColors(4);
-  assert.deepEqual([...heatPixels(grid, picture, colors)], [colors[0], 0, 0, 0, 0, colors[3]]);
+  assert.deepEqual([...heatPixels(grid, picture, colors, far)], [colors[0], 0, 0, 0, 0, colors[3]]);
   assert.deepEqual(cellSeen(grid, picture, 0.5, 0.9), { row: 1, column: 1 });
   assert.deepEqual(cellSeen(grid, picture, 7, -3), { row: 0, column: 2 });
 });

@@ -1,7 +1,7 @@
 // Colours of lines as people see them whose eyes lack one kind of cones.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { contrast, heatColor, lineLook, looksMax, othersColor, restColor, type Theme } from "../src/core/palette";
+import { contrast, farColors, heatColor, lineLook, looksMax, othersColor, restColor, type Theme } from "../src/core/palette";
 
 type Rgb = readonly [number, number, number];
 
@@ -77,11 +77,29 @@ test("as many lines as a chart has at most look each like no other", () => {
   }
 });
 
+/** As "#rrggbb". */
+function heatHex(part: number): string {
+  return `#${(heatColor(part).match(/\d+/g) ?? []).map((one) => Number(one).toString(16).padStart(2, "0")).join("")}`;
+}
+
+test("what is far beyond a heat map's scale looks as nothing else there, for all eyes", () => {
+  const scale = Array.from({ length: 256 }, (_, at) => heatHex(at / 255));
+  const [stripes, grounds] = ["#c4161c", ["#ffffff", "#18202a"]];
+  for (const eye of Object.keys(eyes)) {
+    for (const side of [-1, 1] as const) {
+      for (const other of [...scale, stripes, ...grounds, farColors[side === 1 ? -1 : 1]]) {
+        const [a, b] = [lab(seenBy(eye, farColors[side])), lab(seenBy(eye, other))];
+        const distance = Math.hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
+        assert.ok(distance >= 35, `${eye}: ${farColors[side]} ${other}: ${distance.toFixed(1)}`);
+      }
+    }
+  }
+});
+
 test("a heat map grows lighter with its values for all eyes", () => {
   for (const eye of Object.keys(eyes)) {
     const shades = Array.from({ length: 11 }, (_, at) => {
-      const parts = heatColor(at / 10).match(/\d+/g) ?? [];
-      return lab(seenBy(eye, `#${parts.map((part) => Number(part).toString(16).padStart(2, "0")).join("")}`))[0];
+      return lab(seenBy(eye, heatHex(at / 10)))[0];
     });
     shades.slice(1).forEach((shade, at) => assert.ok(shade > (shades[at] ?? 0), `${eye}: ${shades.map((one) => one.toFixed(0)).join(" ")}`));
   }

@@ -1,6 +1,7 @@
 // Ranks over time as a grid of cells, and what of it a picture of fewer pixels shows: no cell that is out of
 // the ordinary is lost between two that are not.
 import { usualDistance } from "./align";
+import { farEnds, farSide } from "./heat_far";
 import { overflows, type OddTotal } from "./odd_values";
 import type { Range } from "./range";
 
@@ -259,23 +260,27 @@ export interface HeatPicture {
   readonly shown: Int32Array;
 }
 
-/** `rowsPerLine` rows for each line, and at most `pixelsMax` columns. */
+/** `rowsPerLine` rows for each line, and at most `pixelsMax` columns. Far cells (heat_far.ts) come before all others, and before
+ *  these what is no finite number. */
 export function heatPicture(grid: HeatGrid, rowsPerLine: number, pixelsMax: number, worst: Worst): HeatPicture {
   const columnsPerPixel = Math.max(1, Math.ceil(grid.columnCount / Math.max(1, pixelsMax)));
   const pixelCount = Math.ceil(grid.columnCount / columnsPerPixel);
   const lineCount = Math.ceil(grid.rows.length / rowsPerLine);
   const shown = new Int32Array(lineCount * pixelCount).fill(-1);
   const most = new Float64Array(shown.length).fill(-Infinity);
+  const foremost = new Uint8Array(shown.length);
+  const ends = farEnds(grid);
   for (let row = 0, cell = 0; row < grid.rows.length; ++row) {
     const line = Math.floor(row / rowsPerLine) * pixelCount;
     for (let column = 0; column < grid.columnCount; ++column, ++cell) {
       const value = grid.cells[cell] ?? NaN;
-      // What is no finite number is the worst of all.
       const odd = isOdd(grid.odd, cell);
       if (Number.isNaN(value) && !odd) continue;
       const at = line + Math.floor(column / columnsPerPixel);
-      const weight = odd ? Infinity : worst === "largest" ? value : Math.abs(value - grid.middle);
-      if (weight <= (most[at] ?? 0)) continue;
+      const rank = odd ? 2 : farSide(ends, value) === 0 ? 0 : 1;
+      const weight = odd ? 0 : worst === "largest" ? value : Math.abs(value - grid.middle);
+      if (rank < (foremost[at] ?? 0) || (rank === foremost[at] && weight <= (most[at] ?? 0))) continue;
+      foremost[at] = rank;
       most[at] = weight;
       shown[at] = cell;
     }
@@ -283,12 +288,17 @@ export function heatPicture(grid: HeatGrid, rowsPerLine: number, pixelsMax: numb
   return { lineCount, rowsPerLine, pixelCount, columnsPerPixel, shown };
 }
 
-/** The cell that is seen at a place of the picture, 0 ... 1 from its left and its top. */
-export function cellSeen(grid: HeatGrid, picture: HeatPicture, left: number, top: number): { row: number; column: number } {
+/** The cell that is seen at a place of the picture, 0 ... 1 from its left and its top. A far cell is painted over `reach` lines
+ *  above and below its own, unless these are far themselves. */
+export function cellSeen(grid: HeatGrid, picture: HeatPicture, left: number, top: number, reach = 0): { row: number; column: number } {
   const bounded = (part: number, count: number): number => Math.min(count - 1, Math.max(0, Math.floor(part * count)));
-  const line = bounded(top, picture.lineCount);
+  const ends = farEnds(grid);
   const pixel = bounded(left, picture.pixelCount);
-  const cell = picture.shown[line * picture.pixelCount + pixel] ?? -1;
+  const shownAt = (at: number): number => (at < 0 || at >= picture.lineCount ? -1 : picture.shown[at * picture.pixelCount + pixel] ?? -1);
+  const own = bounded(top, picture.lineCount);
+  const line = [...Array(2 * reach + 1).keys()].map((i) => own + (i % 2 === 0 ? i / 2 : -(i + 1) / 2))
+    .find((at) => shownAt(at) >= 0 && farSide(ends, grid.cells[shownAt(at)] ?? NaN) !== 0) ?? own;
+  const cell = shownAt(line);
   if (cell < 0) return { row: line * picture.rowsPerLine, column: pixel * picture.columnsPerPixel };
   return { row: Math.floor(cell / grid.columnCount), column: cell % grid.columnCount };
 }
@@ -317,14 +327,18 @@ export function oddRuns(grid: HeatGrid, picture: HeatPicture): PixelRun[] {
   return runs;
 }
 
-/** As many colours as `colors` has; what has no value is left clear, and so is what no colour stands for (`oddRuns`).
- *  Pixels as a canvas has them. */
-export function heatPixels(grid: HeatGrid, picture: HeatPicture, colors: Uint32Array): Uint32Array {
+/** As many colours as `colors` has, and for far cells `below` and `above`; what has no value is left clear, and so is what no
+ *  colour stands for (`oddRuns`). Pixels as a canvas has them. */
+export function heatPixels(grid: HeatGrid, picture: HeatPicture, colors: Uint32Array, [below, above]: Uint32Array): Uint32Array {
+  const ends = farEnds(grid);
   const pixels = new Uint32Array(picture.shown.length);
   const last = colors.length - 1;
   for (let at = 0; at < pixels.length; ++at) {
     const cell = picture.shown[at] ?? -1;
-    if (cell >= 0 && !isOdd(grid.odd, cell)) pixels[at] = colors[Math.round(heatFraction(grid, grid.cells[cell] ?? 0) * last)] ?? 0;
+    if (cell < 0 || isOdd(grid.odd, cell)) continue;
+    const value = grid.cells[cell] ?? 0;
+    const side = farSide(ends, value);
+    pixels[at] = (side === 0 ? colors[Math.round(heatFraction(grid, value) * last)] : side < 0 ? below : above) ?? 0;
   }
   return pixels;
 }

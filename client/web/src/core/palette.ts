@@ -62,6 +62,16 @@ export function heatColors(count: number): Uint32Array {
   return new Uint32Array(bytes.buffer);
 }
 
+/** Of what lies far below and far above a heat map's scale: 35 and more (CIELAB) from each of its colours, from its stripes,
+ *  from the ground of both themes and from each other, for all eyes (tests/palette_test.ts). */
+export const farColors: Readonly<Record<-1 | 1, string>> = { [-1]: "#5ab4f0", 1: "#c300ff" };
+
+/** Below and above, as `heatColors` has pixels. */
+export function farPixels(): Uint32Array {
+  const parts = (color: string): number[] => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
+  return new Uint32Array(new Uint8Array([...parts(farColors[-1]), 255, ...parts(farColors[1]), 255]).buffer);
+}
+
 /** Contrast of two "#rrggbb" as WCAG counts it, 1 ... 21. */
 export function contrast(a: string, b: string): number {
   const luminance = (color: string): number => {

@@ -12,7 +12,7 @@ import { cellView, type CellPlace } from "../core/heat_cell";
 import { heatScale } from "../core/heat_scale";
 import { heatGaps, type HeatGaps } from "../core/heat_gaps";
 import { naturally } from "../core/natural_order";
-import { heatColor } from "../core/palette";
+import { farColors, heatColor } from "../core/palette";
 import { printable } from "../core/printable";
 import { tookMs } from "../core/pulse_pace";
 import { bucketCount, type Range } from "../core/range";
@@ -341,7 +341,6 @@ export class HeatTab implements TrialTab {
     const { grid, metric, axis, clock, range } = shown;
     const drawn = heatDrawn({
       title: `${printable(metricId(metric))}${clock === "device" ? ", device clock" : ""}, mean of each cell`, ...this.map.drawn(), rows: grid.rows,
-      ends: [this.map.where(0), this.map.where(grid.columnCount - 1)],
       means: heatScale(grid, metric.unit), scale: scaleCanvas(),
     });
     savePng(`stepwell-trial-${view.trial}-heat.png`, `${trialName(info.trial)}, ${rangeWords(range, axis)}`, [drawn]);
@@ -359,8 +358,16 @@ function scaleCanvas(): HTMLCanvasElement {
 }
 
 function scale(grid: HeatGrid, unit: string): HTMLElement {
-  const { low, high, beyond } = heatScale(grid, unit);
-  return h("div", { class: "heat-scale" }, h("span", {}, low), scaleCanvas(), h("span", {}, high), beyond !== "" && h("span", { class: "muted" }, beyond));
+  const { low, high, beyond, far } = heatScale(grid, unit);
+  return h("div", { class: "heat-scale" }, h("span", {}, low), scaleCanvas(), h("span", {}, high),
+    far.map(({ side, text }) => h("span", { class: "heat-far", "data-far": side > 0 ? "above" : "below" }, farSwatch(side), text)),
+    beyond !== "" && h("span", { class: "muted" }, beyond));
+}
+
+function farSwatch(side: -1 | 1): HTMLElement {
+  const swatch = h("span", { class: "swatch filled", "aria-hidden": "true" });
+  swatch.style.setProperty("--look", farColors[side]);
+  return swatch;
 }
 
 function microseconds(seconds: number): number {

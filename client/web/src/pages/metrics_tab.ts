@@ -5,7 +5,7 @@ import { ask, query } from "../api";
 import { answersCsv } from "../bucket_csv";
 import { axisOf, bucketed, coveredRange, holes, resolutionWords } from "../buckets";
 import { Chart, sightOf, type ChartData } from "../chart";
-import { choice, refill } from "../choice";
+import { choice, folding, refill } from "../choice";
 import { aligned } from "../core/align";
 import { drawInSlices } from "../core/drawing";
 import { gapBands } from "../core/gap_bands";
@@ -59,6 +59,9 @@ export class MetricsTab implements TrialTab {
   readonly element = h("section", { class: "through", "aria-label": "System metrics" });
   private readonly tools = h("div", { class: "tools" });
   private readonly status = h("div", { class: "tools status" });
+  private readonly saves = h("div", { class: "tools" });
+  /** Whether a person who looks by phone opened what else is to choose. */
+  private isUnfolded = false;
   private readonly notes = h("div", {});
   private readonly place = h("div", { class: "charts" });
   private readonly cards = new Map<string, Card>();
@@ -91,7 +94,7 @@ export class MetricsTab implements TrialTab {
   private sharedAt = -Infinity;
 
   constructor(private readonly go: Go, private readonly learnt: Learnt) {
-    fill(this.element, h("div", { class: "panel" }, this.tools, this.status), this.notes, this.place);
+    fill(this.element, h("div", { class: "panel" }, this.tools, h("div", { class: "status-line" }, this.status, this.saves)), this.notes, this.place);
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
     this.loop = loop(() => this.news.intervalMs, (signal) => this.news.timed(() => this.look(signal), (begun) => this.counted(begun)), (failure) => this.showFailure(failure));
   }
@@ -157,7 +160,10 @@ export class MetricsTab implements TrialTab {
     patch(this.status, rangeStatus({ ...state, shown: told }),
       this.failed?.passing && this.news.state !== "lost" && hinted("stale", { class: "badge", "data-tone": "warn", "data-stale": "" }, `${this.failed.title}. ${this.failed.advice}`, staleWords),
       shared && hinted("shared", { class: "badge", "data-tone": "warn", "data-shared": "" }, printable(shared.title), shared.text));
-    refill(this.tools, toolsKey(state, info.series.length, this.answers.length > 0), () => this.makeTools(view, info));
+    refill(this.tools, toolsKey(state, info.series.length), () => this.makeTools(view, info));
+    refill(this.saves, JSON.stringify([view.lines, this.answers.length > 0]), () => [this.linesSelect(view), ends(
+      h("button", { type: "button", "data-focus": "csv", disabled: this.answers.length === 0, onclick: () => this.saveCsv() }, "CSV"),
+      h("button", { type: "button", "data-focus": "png", disabled: this.answers.length === 0, onclick: () => this.savePng() }, "PNG"), linkButton())]);
   }
 
   private makeTools(view: TrialView, info: TrialInfo): (Node | null)[] {
@@ -171,14 +177,18 @@ export class MetricsTab implements TrialTab {
       }));
     const usual = view.metrics.length > 0 ? view.metrics : chosenCharts(all, []).map((chart) => chart.id);
     const metrics = choice("Metrics", all.map((chart) => ({ value: chart.id, text: chart.name, heading: chart.metricGroup })), usual, (metrics) => this.change({ metrics }), "The usual ones");
+    const chosen = view.labels.size + Number(view.metrics.length > 0);
+    return [
+      ...rangeTools(this.rangeState(), this.moves, this.change, ["time", "batch"]),
+      ...folding(chosen > 0 ? `Chosen: ${chosen}` : "Choose", "Choose what is drawn", this.isUnfolded, (isOpen) => { this.isUnfolded = isOpen; }, labels, metrics),
+    ];
+  }
+
+  private linesSelect(view: TrialView): HTMLElement {
     const lines = h("select", { "aria-label": "Lines", "data-focus": "lines", onchange: () => this.change({ lines: lines.value as TrialView["lines"] }) },
       h("option", { value: "" }, "lines: automatic"), h("option", { value: "each" }, "lines: one each"), h("option", { value: "one" }, "lines: all in one"));
     lines.value = view.lines;
-    return [
-      ...rangeTools(this.rangeState(), this.moves, this.change, ["time", "batch"]), ...labels, metrics, lines, ends(
-      h("button", { type: "button", "data-focus": "csv", disabled: this.answers.length === 0, onclick: () => this.saveCsv() }, "CSV"),
-      h("button", { type: "button", "data-focus": "png", disabled: this.answers.length === 0, onclick: () => this.savePng() }, "PNG"), linkButton()),
-    ];
+    return lines;
   }
 
   private showCards(): void {

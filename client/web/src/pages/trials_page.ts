@@ -149,7 +149,7 @@ export class TrialsPage implements Page {
   private table(trials: readonly Trial[], now: number): HTMLElement {
     const heads: Part[] = ["Compare", "Trial", "State", "Began (UTC)", "Lasted", "Utilisation", "Ranks and samplers", "Series", "Samples", "Missing"]
       .map((text, at) => h("th", { scope: "col", class: at >= 4 && at !== 5 ? "number" : "" }, at === 0 ? h("span", { class: "visually-hidden" }, text) : text));
-    return scroller("Trials", h("table", { class: "cards" },
+    return scroller("Trials", h("table", { class: "cards trials" },
       h("caption", { class: "visually-hidden" }, "Trials, newest first"),
       h("thead", {}, h("tr", {}, heads)),
       h("tbody", {}, trials.map((trial) => this.row(trial, now)))));
@@ -168,7 +168,7 @@ export class TrialsPage implements Page {
       cell("Trial", "name", h("a", { href: formatView(trialView(id)), "data-focus": `trial-${id}` }, bdi(name)),
         trial.archived && h("span", { class: "muted" }, " archived")),
       cell("State", "", stateBadge(trial.state)),
-      cell("Began (UTC)", "", timeText(began).replace(" UTC", ""), " ", h("span", { class: "muted nowrap" }, agoText(began, now))),
+      cell("Began (UTC)", "", h("span", { class: "nowrap" }, timeText(began).replace(" UTC", "")), " ", h("span", { class: "muted nowrap" }, agoText(began, now))),
       cell("Lasted", "number", trial.sampleCount > 0n ? secondsText(lasted) : "–"),
       cell("Utilisation", "", this.utilisations.place(trial)),
       cell("Ranks and samplers", "number", countText(trial.writerCount)),
