@@ -13,6 +13,7 @@ import { inSight, type AxisKind, type Range } from "./core/range";
 import { clockText } from "./core/time_text";
 import { countText, rangeText, tickTexts, valueText } from "./core/units";
 import { bdi, fill, h } from "./dom";
+import { gapWords, longestWords } from "./gap_words";
 import { LegendValue } from "./legend_value";
 import { patch } from "./patch";
 import type { Drawn } from "./picture";
@@ -79,6 +80,7 @@ export class Chart {
   private data: ChartData | null = null;
   private extent: Extent | null = null;
   private oddBands: readonly OddBand[] = [];
+  private longestGap = "";
   private waiting: ChartData | null = null;
   private dragging = false;
   /** A drag began here: charts that share a cursor hear of its end, too. */
@@ -124,6 +126,7 @@ export class Chart {
     const shape = JSON.stringify([data.names, data.unit, data.axis, data.axisName, data.stacked, data.looks, data.colors, data.aligned.places.length < 3, theme()]);
     this.data = data;
     this.extent = extentOf(data.aligned.lines);
+    this.longestGap = longestWords(data.bands);
     this.showOdd(data);
     if (this.plot && shape === this.shape) {
       this.plot.setData(this.plotData(data));
@@ -402,7 +405,7 @@ export class Chart {
     // for: that lays the page out.
     const band = pointed === null || data.bands.length === 0 || !this.element.matches(":hover, :focus-within") ? null : this.bandNear(data, pointed);
     const words = at === null ? rest?.words ?? "newest values" : this.placeWords(at, data);
-    fill(this.place, words, band && h("span", { class: "gap-words" }, ` Gap: ${band.texts.slice(0, 3).join("; ")}`));
+    fill(this.place, words, gapWords(this.longestGap, band));
   }
 
   private bandNear(data: ChartData, pointed: number): GapBand | null {
