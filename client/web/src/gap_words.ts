@@ -17,5 +17,9 @@ export function longestWords(bands: readonly GapBand[]): string {
 /** `longest` = "" where there are no gaps; `band` = null where the cursor is on none. */
 export function gapWords(longest: string, band: GapBand | null): HTMLElement | null {
   if (longest === "") return null;
-  return h("span", { class: "gap-room" }, h("span", { class: "gap-longest", "aria-hidden": "true" }, longest), band && h("span", { class: "gap-words" }, words(band)));
+  return h("span", { class: "gap-room" },
+    h("span", { class: "gap-longest", "aria-hidden": "true" }, longest),
+    // Of what is seen alone: it would be read out with each move of the cursor.
+    h("span", { class: "gap-rest", "aria-hidden": "true", hidden: band !== null }, "Hatched: declared gaps. The cursor tells the cause."),
+    band && h("span", { class: "gap-words" }, words(band)));
 }

@@ -16,8 +16,8 @@ export const strokes: Readonly<Record<Absence, string>> = {
   "not enabled": "M12 3v9M7 6.2a8 8 0 1 0 10 0",
   /** A triangle with an exclamation mark. */
   "failed": "M12 3L22 20.5H2ZM12 9.5v5M12 17.5v.1",
-  /** A plug out of its socket. */
-  "lost": "M2 12h4M6 6v12M6 9h4M6 15h4M22 12h-4M18 6a6 6 0 0 0 0 12Z",
+  /** A bolt. */
+  "lost": "M13 2L5 14h6l-1 8l8-12h-6Z",
   /** An hourglass. */
   "unavailable": "M5 3h14M5 21h14M7 3v4l10 10v4M17 3v4L7 17v4",
   /** A padlock. */
