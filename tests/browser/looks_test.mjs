@@ -392,6 +392,74 @@ test("what says why there is nothing to see is readable", async () => {
   await tab.unrouteAll({ behavior: "ignoreErrors" });
 });
 
+test("what says why there is nothing stands apart from what is above it", async () => {
+  /** Of each box in a panel: how far it is below what is seen before it. */
+  const distances = () => tab.evaluate(() => [...document.querySelectorAll(".panel .state-box")].filter((one) => one.checkVisibility()).map((box) => {
+    let [at, above] = [box, null];
+    while (!above && !at.matches(".panel")) {
+      for (above = at.previousElementSibling; above && above.getBoundingClientRect().height === 0;) above = above.previousElementSibling;
+      at = at.parentElement;
+    }
+    return above ? Math.round(box.getBoundingClientRect().top - above.getBoundingClientRect().bottom) : 99;
+  }));
+  const assertApart = async (where) => {
+    const found = await distances();
+    assert.ok(found.length > 0 && found.every((one) => one >= 8), `${where}: ${found}`);
+  };
+  for (const width of [1280, 360]) {
+    await tab.setViewportSize({ width, height: 900 });
+    await goTo("#/trials?q=nothing");
+    await seen('[data-absence="empty"]');
+    await assertApart(`an empty list at ${width}`);
+    await goTo("#/admin");
+    await seen("#cap-seriesSamples");
+    await tab.click('button:has-text("Show what it would remove")');
+    await seen('[data-absence="empty"]:has-text("Nothing is changed")');
+    await assertApart(`what caps would remove at ${width}`);
+    assert.ok(await tab.locator("#place-name").evaluate((one) => one.disabled && Number(getComputedStyle(one).opacity) < 1), "a field that is off looks so");
+  }
+  for (const answer of [(route) => route.abort("connectionrefused"), (route) => route.fulfill({ status: 503, contentType: "application/json", body: '{"code":"unavailable"}' })]) {
+    await tab.route("**/stepwell.v1.*/*", answer);
+    await goTo("#/trials?q=nothing");
+    await tab.reload();
+    await seen('.panel [role="alert"]');
+    await assertApart("a list without an answer");
+    await tab.unroute("**/stepwell.v1.*/*");
+  }
+});
+
+test("a trial without timings has one box that says so, and no tools that do nothing", async () => {
+  const untimed = await raw.write({ trial: "untimed" });
+  await goTo(`#/trial/${untimed}/timings`);
+  await tab.reload();
+  await seen('[data-absence="empty"]:has-text("No timings in this trial")');
+  await loaded("timings");
+  assert.equal(await count("[data-absence]:visible"), 1);
+  assert.equal(await count('select[aria-label="Rank"], [data-range]'), 0);
+  for (const what of ["csv", "png"]) assert.ok(await tab.isDisabled(`[data-focus=${what}]`), what);
+});
+
+test("a trial and a writer that are lost are told so, and nothing of them runs", async () => {
+  const seenUs = Date.UTC(2026, 10, 20, 20, 46, 55) * 1000;
+  const gone = await raw.write({ trial: "gone", open: true });
+  await tab.route("**/stepwell.v1.QueryService/GetTrial", async (route) => {
+    const answer = await route.fetch();
+    const told = decode("GetTrialResponse", await answer.body());
+    told.trial.state = told.writers[0].state = 4;
+    told.writers[0].seenTimeUs = BigInt(seenUs);
+    await route.fulfill({ response: answer, body: Buffer.from(encode("GetTrialResponse", told)) });
+  });
+  await goTo(`#/trial/${gone}/timings`);
+  await tab.reload();
+  await seen('[data-absence="no data yet"]:has-text("Nobody has heard of this trial for a minute")');
+  await goTo(`#/trial/${gone}/completeness`);
+  await seen('td[data-label="State"] .badge[data-tone="warn"]:has-text("lost")');
+  assert.equal(await text('td[data-label="Last heard of (UTC)"]'), "2026-11-20 20:46:55");
+  assert.match(await text("main"), /No sample has come so far\./);
+  assert.equal(await count("main .dot"), 0);
+  await tab.unrouteAll({ behavior: "wait" });
+});
+
 test("boxes that say why there is nothing are readable, and so is the bar of a lost connection", async () => {
   const refuse = (status, code) => (route) => route.fulfill({ status, contentType: "application/json", body: JSON.stringify({ code, message: "w".repeat(300) }) });
   const ways = [["lost", (route) => route.abort("connectionrefused")], ["unavailable", refuse(503, "unavailable")], ["not permitted", refuse(403, "permission_denied")], ["failed", refuse(500, "internal")]];
@@ -410,6 +478,7 @@ test("boxes that say why there is nothing are readable, and so is the bar of a l
   await seen("tbody tr");
   await tab.route("**/stepwell.v1.*/*", ways[0][1]);
   await seen(".lost:visible");
+  assert.deepEqual(await tab.locator("tbody .dot").evaluateAll((all) => [...new Set(all.map((one) => getComputedStyle(one).animationName))]), ["none"], "what was heard last runs no more");
   await assertReadable("trials below the bar");
   await tab.unroute("**/stepwell.v1.*/*");
 });

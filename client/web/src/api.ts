@@ -51,7 +51,8 @@ async function fetchOrSay(input: RequestInfo | URL, init?: RequestInit): Promise
       throw thrown;
     }
     tell(false);
-    throw new NoConnection(thrown instanceof Error ? thrown.message : String(thrown));
+    // What the browser says of it ("Failed to fetch") tells nobody anything.
+    throw new NoConnection(`no answer from ${location.host}`);
   }
 }
 

@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import type { Aligned, Extent } from "./core/align";
 import { extentOf } from "./core/align";
-import { byteSteps, endSpace, sideWidth, tickSpace, timeTick, yRange } from "./core/chart_axes";
+import { byteSteps, endSpace, sideWidth, sincePlace, sinceSteps, sinceTexts, tickSpace, timeTick, yRange } from "./core/chart_axes";
 import { lineStyle, paintBand, paintLone, paintOdd } from "./chart_paint";
 import { bandAt, type GapBand } from "./core/gap_bands";
 import type { Sight } from "./core/line_budget";
@@ -13,6 +13,7 @@ import { inSight, type AxisKind, type Range } from "./core/range";
 import { clockText } from "./core/time_text";
 import { countText, rangeText, tickTexts, valueText } from "./core/units";
 import { bdi, fill, h } from "./dom";
+import { gapWords, longestWords } from "./gap_words";
 import { LegendValue } from "./legend_value";
 import { patch } from "./patch";
 import type { Drawn } from "./picture";
@@ -79,6 +80,7 @@ export class Chart {
   private data: ChartData | null = null;
   private extent: Extent | null = null;
   private oddBands: readonly OddBand[] = [];
+  private longestGap = "";
   private waiting: ChartData | null = null;
   private dragging = false;
   /** A drag began here: charts that share a cursor hear of its end, too. */
@@ -124,6 +126,7 @@ export class Chart {
     const shape = JSON.stringify([data.names, data.unit, data.axis, data.axisName, data.stacked, data.looks, data.colors, data.aligned.places.length < 3, theme()]);
     this.data = data;
     this.extent = extentOf(data.aligned.lines);
+    this.longestGap = longestWords(data.bands);
     this.showOdd(data);
     if (this.plot && shape === this.shape) {
       this.plot.setData(this.plotData(data));
@@ -242,6 +245,7 @@ export class Chart {
     });
     const axisStyle = { stroke: css("--muted"), grid: { stroke: css("--grid"), width: 1 }, ticks: { stroke: css("--grid"), width: 1 }, font: "12px system-ui, sans-serif" };
     const unit = data.stacked ? "share" : data.unit;
+    const isSince = data.axis === "time" && data.axisName !== undefined;
     const texts = (ticks: number[]): string[] => unit === "share" ? ticks.map((tick) => `${Math.round(tick * 100)} %`) : tickTexts(ticks, unit);
     return {
       width: data.width ?? this.width(),
@@ -261,7 +265,7 @@ export class Chart {
         y: data.stacked ? { range: [0, 1] } : { range: () => yRange(this.extent, data.unit) },
       },
       axes: [
-        { ...axisStyle, size: 34, space: (_, __, min, max, width) => tickSpace(data.axis, max - min, data.axisName === undefined ? width : Infinity), values: (_, ticks, __, ___, step) => this.axisTexts(ticks, step) },
+        { ...axisStyle, size: 34, space: (_, __, min, max, width) => tickSpace(data.axis, max - min, isSince ? Infinity : width), values: (_, ticks, __, ___, step) => this.axisTexts(ticks, step), ...(isSince ? { incrs: sinceSteps } : {}) },
         { ...axisStyle, size: (_, shown) => sideWidth(shown), space: this.options.height < 160 ? 18 : 30, values: (_, ticks) => texts(ticks), ...(unit.startsWith("bytes") ? { incrs: byteSteps } : {}) },
       ],
       series,
@@ -278,7 +282,7 @@ export class Chart {
   }
 
   private axisTexts(ticks: number[], step: number): string[] {
-    if (this.data?.axisName !== undefined && this.data.axis === "time") return tickTexts(ticks, "seconds");
+    if (this.data?.axisName !== undefined && this.data.axis === "time") return sinceTexts(ticks, step);
     if (this.data?.axis === "time") return ticks.map((tick) => timeTick(tick, step));
     return ticks.map((tick) => (Number.isInteger(tick) ? countText(tick) : ""));
   }
@@ -401,7 +405,7 @@ export class Chart {
     // for: that lays the page out.
     const band = pointed === null || data.bands.length === 0 || !this.element.matches(":hover, :focus-within") ? null : this.bandNear(data, pointed);
     const words = at === null ? rest?.words ?? "newest values" : this.placeWords(at, data);
-    fill(this.place, words, band && h("span", { class: "gap-words" }, ` Gap: ${band.texts.slice(0, 3).join("; ")}`));
+    fill(this.place, words, gapWords(this.longestGap, band));
   }
 
   private bandNear(data: ChartData, pointed: number): GapBand | null {
@@ -429,7 +433,7 @@ export class Chart {
 
   private placeWords(at: number, data: ChartData): string {
     if (data.axis === "batch") return `batch ${countText(Math.floor(at))}`;
-    if (data.axisName !== undefined) return `${data.axisName} ${valueText(at / 1e6, "seconds")}`;
+    if (data.axisName !== undefined) return `${data.axisName} ${sincePlace(at / 1e6, (data.range.end - data.range.start) / 1e6)}`;
     return `${clockText(at, data.range.end - data.range.start)} UTC`;
   }
 

@@ -47,20 +47,18 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element;
 }
 
+/** As h, of SVG. */
+export function svg<K extends keyof SVGElementTagNameMap>(tag: K, attributes: Readonly<Record<string, string>>, ...parts: Part[]): SVGElementTagNameMap[K] {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  append(element, parts);
+  return element;
+}
+
 /** A line of SVG in a box of `width` by `height` over its base, which tells how high it is; `text` is what it says. */
 export function line(path: string, width: number, height: number, text: string): SVGElement {
-  const space = "http://www.w3.org/2000/svg";
-  const svg = document.createElementNS(space, "svg");
-  const said: Readonly<Record<string, string>> = { viewBox: `0 -1 ${width} ${height + 2}`, preserveAspectRatio: "none", role: "img", "aria-label": text };
-  for (const [name, value] of Object.entries(said)) svg.setAttribute(name, value);
-  const [base, drawn] = [document.createElementNS(space, "path"), document.createElementNS(space, "path")];
-  base.setAttribute("class", "base");
-  base.setAttribute("d", `M0 ${height}H${width}`);
-  drawn.setAttribute("d", path);
-  const title = document.createElementNS(space, "title");
-  title.textContent = text;
-  svg.append(title, base, drawn);
-  return svg;
+  return svg("svg", { viewBox: `0 -1 ${width} ${height + 2}`, preserveAspectRatio: "none", role: "img", "aria-label": text },
+    svg("title", {}, text), svg("path", { class: "base", d: `M0 ${height}H${width}` }), svg("path", { d: path }));
 }
 
 /** Shows `parts` instead of what was there. */

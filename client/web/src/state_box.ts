@@ -1,19 +1,14 @@
 // What stands where data would: which of the ways of not being there it is, and what to do about it.
 import { h, type Part } from "./dom";
 import type { Failure } from "./failure";
-
-export type Absence = "loading" | "empty" | "no data yet" | "not enabled" | "failed" | "lost" | "unavailable" | "not permitted";
-
-const signs: Record<Absence, string> = {
-  "loading": "◌", "empty": "∅", "no data yet": "…", "not enabled": "⏻", "failed": "⚠", "lost": "⚡", "unavailable": "⏳", "not permitted": "⛔",
-};
+import { stateMark, type Absence } from "./state_mark";
 
 const alerts: ReadonlySet<Absence> = new Set(["failed", "lost", "unavailable", "not permitted"]);
 
 export function stateBox(absence: Absence, title: string, advice: string, ...actions: Part[]): HTMLElement {
   const role = alerts.has(absence) ? "alert" : "status";
   return h("div", { class: "state-box", role, "data-absence": absence },
-    h("span", { class: "state-sign", "aria-hidden": "true" }, signs[absence]),
+    stateMark(absence),
     h("div", {},
       h("p", { class: "state-title" }, title),
       h("p", { class: "state-advice" }, advice),

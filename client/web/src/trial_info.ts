@@ -2,12 +2,12 @@
 import type { Completeness, Series, Trial, TrialProfiling } from "#gen/model_pb";
 import { TrialState } from "#gen/model_pb";
 import type { Writer } from "#gen/query_pb";
+import { absenceWords } from "./absence_words";
 import { ask, query } from "./api";
 import type { KnownSeries } from "./core/series_choice";
 import type { Range } from "./core/range";
-import { plural } from "./core/units";
 import { formatView, trialView, type TrialView } from "./core/view_state";
-import { h } from "./dom";
+import { h, type Part } from "./dom";
 import type { Failure, Result } from "./failure";
 import { stateBox } from "./state_box";
 
@@ -80,21 +80,13 @@ export function askedGroups(info: TrialInfo): readonly string[] {
 
 /** Why there is nothing to draw of a trial, when there is nothing at all; `what`: "timings", "steps", "series", or `sampled`. */
 export function absenceBox(info: TrialInfo, what: string): HTMLElement {
-  const command = h("code", {}, "stepwell admin profiling TRIAL on");
-  if (info.profiling && !info.profiling.on) {
-    return stateBox("not enabled", "Recording is off for this trial", "By request its writers record nothing. This takes it back:", command);
-  }
-  const groups = askedGroups(info);
-  if (what === sampled && groups.length > 0) {
-    return stateBox("not enabled", `No ${what}: only some groups are recorded`, `By request only these groups are sampled: ${groups.join(", ")}. This takes it back:`, command);
-  }
-  if (isRunning(info)) {
-    return stateBox("no data yet", `No ${what} yet`, "The trial is running and has sent none so far. They appear here by themselves, within a second of being recorded.");
-  }
-  if (info.series.length > 0) {
-    return stateBox("empty", `No ${what} in this trial`, `It has ended, and no ${what} were recorded, but ${plural(info.trial.sampleCount, "sample")} of other kinds.`, elsewhere(info, what));
-  }
-  return stateBox("empty", `No ${what} in this trial`, "It has ended and recorded none. A training records timings with stepwell.scope(…) and step(); the machine is sampled by the agent, which the recorder starts.");
+  const { trial, profiling, series } = info;
+  const { absence, title, advice, command, leadsElsewhere } = absenceWords({
+    what, trialId: trial.trialId, state: trial.state, isOff: profiling !== undefined && !profiling.on,
+    groups: what === sampled ? askedGroups(info) : [], sampleCount: trial.sampleCount, hasOthers: series.length > 0,
+  });
+  const actions: Part[] = [command !== undefined && h("code", {}, command), leadsElsewhere === true && elsewhere(info, what)];
+  return stateBox(absence, title, advice, ...actions.filter((one) => one !== false && one !== null));
 }
 
 /** The tab where there is something. */

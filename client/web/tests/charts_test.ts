@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aligned, extentOf, usualDistance } from "../src/core/align";
-import { endSpace, sideWidth, tickSpace, timeTick, yRange } from "../src/core/chart_axes";
+import { endSpace, sideWidth, sincePlace, sinceSteps, sinceTexts, tickSpace, timeTick, yRange } from "../src/core/chart_axes";
 import { drawInSlices, type Drawing, type Pace } from "../src/core/drawing";
 import { bandAt, gapBands, gapCauses, gapsWithoutPlace, sideBands, type KnownGap } from "../src/core/gap_bands";
 import { bucketWords, loneRows, oddBands, totalWords } from "../src/core/odd_values";
@@ -381,4 +381,26 @@ test("ticks of whole minutes stand nearer to each other than those that tell sec
     ["since a start", ["time", 7200, Infinity], 76], ["batches", ["batch", 360, 208], 60],
   ];
   for (const [name, asked, space] of rows) assert.equal(tickSpace(...asked), space, name);
+});
+
+test("an axis of times since a start has the steps of a clock, and texts that name their units", () => {
+  // As uPlot chooses: the smallest step that leaves a tick its room on 600 pixels.
+  const axis = (span: number, from = 0): string[] => {
+    const step = sinceSteps.find((one) => (one * 600) / span >= tickSpace("time", span, Infinity)) ?? 0;
+    const ticks: number[] = [];
+    for (let tick = Math.ceil(from / step) * step; tick <= from + span; tick += step) ticks.push(tick);
+    return sinceTexts(ticks, step);
+  };
+  assert.deepEqual(axis(40), ["0", "10 s", "20 s", "30 s", "40 s"]);
+  assert.deepEqual(axis(180), ["0", "0:30 min", "1:00 min", "1:30 min", "2:00 min", "2:30 min", "3:00 min"]);
+  assert.deepEqual(axis(300), ["0", "1 min", "2 min", "3 min", "4 min", "5 min"]);
+  assert.deepEqual(axis(5000), ["0", "0:15 h", "0:30 h", "0:45 h", "1:00 h", "1:15 h"]);
+  assert.deepEqual(axis(3 * 86_400), ["0", "12 h", "1 d", "1 d 12 h", "2 d", "2 d 12 h", "3 d"]);
+  assert.deepEqual(axis(60, 4500), ["1:15:00 h", "1:15:10 h", "1:15:20 h", "1:15:30 h", "1:15:40 h", "1:15:50 h", "1:16:00 h"]);
+  assert.deepEqual(axis(4, 58), ["0:58 min", "0:59 min", "1:00 min", "1:01 min", "1:02 min"]);
+  assert.deepEqual(axis(1, 1).slice(0, 3), ["1.0 s", "1.2 s", "1.4 s"]);
+  assert.deepEqual(axis(300 * 86_400).slice(0, 3), ["0", "50 d", "100 d"]);
+  assert.deepEqual([...sinceSteps].sort((a, b) => a - b), sinceSteps);
+  const places: [number, number, string][] = [[12.345, 40, "12.3 s"], [59.96, 40, "1:00.0 min"], [97.52, 180, "1:37.5 min"], [4503.2, 5000, "1:15:03 h"], [90_061, 259_200, "1 d 1:01:01 h"], [0, 40, "0"]];
+  for (const [time, span, text] of places) assert.equal(sincePlace(time, span), text);
 });

@@ -1,7 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { TrialState } from "#gen/model_pb";
+import { absenceWords, noSampleWords, type Lacking } from "../src/absence_words";
 import { sharingWords } from "../src/core/sharing";
 import { meanOf, sparkPath } from "../src/core/spark";
+import { strokes } from "../src/state_mark";
 
 test("who shares a machine is told as it is now, else as it was", () => {
   const one = (most: number, newest: number) => ({ agent: "node-1", most, newest });
@@ -19,4 +22,32 @@ test("a line the size of a word breaks where nothing is, and stays in its box", 
   assert.equal(sparkPath({ indexes: [], means: [] }, 40, 10, 100), "");
   assert.equal(meanOf({ indexes: [0, 1, 2], means: [10, NaN, 20] }), 15);
   assert.ok(Number.isNaN(meanOf({ indexes: [], means: [] })));
+});
+
+test("why a trial has nothing to draw is told as it stands, with what helps it", () => {
+  const of = (state: TrialState, more: Partial<Lacking> = {}) =>
+    absenceWords({ what: "timings", trialId: 7n, state, isOff: false, groups: [], sampleCount: 12n, hasOthers: false, ...more });
+  const { COMPLETED, FAILED, LOST, RUNNING, UNSPECIFIED } = TrialState;
+  assert.match(of(RUNNING).advice, /is running/);
+  for (const state of [COMPLETED, FAILED]) assert.match(of(state).advice, /^It has ended/);
+  // Of a trial that is lost nobody knows whether it has ended.
+  for (const state of [LOST, UNSPECIFIED]) {
+    for (const hasOthers of [false, true]) {
+      const { absence, advice, leadsElsewhere } = of(state, { hasOthers });
+      assert.equal(absence, "no data yet");
+      assert.match(advice, /^Nobody has heard of this trial for a minute\. .*comes by itself/);
+      assert.doesNotMatch(advice, /ended/);
+      assert.equal(leadsElsewhere ?? false, hasOthers);
+    }
+  }
+  for (const state of [RUNNING, LOST]) assert.equal(of(state, { isOff: true }).command, "stepwell admin profiling id:7 on");
+  assert.equal(of(RUNNING, { groups: ["cpu"] }).command, "stepwell admin profiling id:7 on");
+  const over = of(COMPLETED, { isOff: true });
+  assert.deepEqual([over.absence, over.command], ["not enabled", undefined], "nothing helps what has ended");
+  assert.match(`${over.title}. ${over.advice}`, /Recording was off.*recorded nothing/);
+  assert.deepEqual([RUNNING, COMPLETED, FAILED, LOST].map((state) => noSampleWords(state).includes("yet")), [true, false, false, false]);
+});
+
+test("each way of not being there has a mark of its own", () => {
+  assert.equal(new Set(Object.values(strokes)).size, 8);
 });

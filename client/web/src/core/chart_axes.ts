@@ -6,6 +6,16 @@ import { isoText } from "./time_text";
 /** Steps of an axis of bytes: powers of two, as its units are. */
 export const byteSteps = Array.from({ length: 60 }, (_, power) => 2 ** power);
 
+const [minute, hour, day] = [60, 3600, 86_400];
+
+/** Steps of an axis of times since a start, in seconds: those of a clock, and days. */
+export const sinceSteps = [
+  ...[0.001, 0.01, 0.1].flatMap((unit) => [1, 2, 5].map((count) => Number((unit * count).toFixed(3)))),
+  ...[1, minute].flatMap((unit) => [1, 2, 5, 10, 15, 30].map((count) => unit * count)),
+  ...[1, 2, 3, 6, 12].map((count) => hour * count),
+  ...[1, 10, 100, 1000].flatMap((tens) => [1, 2, 5].map((count) => day * tens * count)),
+];
+
 /** "22:07". */
 const minuteSpace = 52;
 
@@ -35,6 +45,41 @@ export function timeTick(seconds: number, step: number): string {
   if (seconds % 86_400 === 0) return iso.slice(5, 10);
   if (step >= 60) return iso.slice(11, 16);
   return iso.slice(11, step >= 1 ? 19 : 23);
+}
+
+function two(value: number): string {
+  return String(value).padStart(2, "0");
+}
+
+/** Times since a start, as fine as `step` (all in seconds), in the units that the largest asks for: "30 s", "2:30 min", "5 min", "1:15 h",
+ *  "1:15:30 h", "1 d 12 h". */
+export function sinceTexts(times: readonly number[], step: number): string[] {
+  const largest = Math.max(...times.map(Math.abs), 0);
+  return times.map((time) => sinceText(time, largest, step));
+}
+
+/** One of a range that is `span` seconds long, as fine as neighbours in it are told apart. */
+export function sincePlace(time: number, span: number): string {
+  return sinceText(time, Math.abs(time), span < 10 ? 0.001 : span < 600 ? 0.1 : 1);
+}
+
+function sinceText(time: number, largest: number, step: number): string {
+  const decimals = step >= 1 ? 0 : step >= 0.1 ? 1 : step >= 0.01 ? 2 : 3;
+  // First to what is shown: 59.96 s are a minute.
+  const units = Math.round(Math.abs(time) * 10 ** decimals);
+  if (units === 0) return "0";
+  const whole = Math.floor(units / 10 ** decimals);
+  const rest = decimals > 0 ? `.${String(units % 10 ** decimals).padStart(decimals, "0")}` : "";
+  const [days, hours, minutes, seconds] = [Math.floor(whole / day), Math.floor((whole % day) / hour), Math.floor((whole % hour) / minute), whole % minute];
+  const sign = time < 0 ? "−" : "";
+  if (largest < minute && whole < minute) return `${sign}${whole}${rest} s`;
+  if (largest < hour) {
+    const all = Math.floor(whole / minute);
+    return step % minute === 0 ? `${sign}${all} min` : `${sign}${all}:${two(seconds)}${rest} min`;
+  }
+  const clock = step % hour === 0 ? `${hours}` : step % minute === 0 ? `${hours}:${two(minutes)}` : `${hours}:${two(minutes)}:${two(seconds)}${rest}`;
+  if (largest < day || days === 0) return `${sign}${clock} h`;
+  return step % day === 0 || (step % hour === 0 && hours === 0) ? `${sign}${days} d` : `${sign}${days} d ${clock} h`;
 }
 
 /** From zero where values are of one sign, to 100 for percents; never of no height. */

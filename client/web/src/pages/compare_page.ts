@@ -12,6 +12,7 @@ import { refill } from "../choice";
 import { compareCsvHead, compareCsvRows } from "../compare_rows";
 import { CompareTable } from "../compare_table";
 import { aligned } from "../core/align";
+import { sincePlace } from "../core/chart_axes";
 import { clockOf } from "../core/clocks";
 import { comparedId, comparedSelectors, keptLabels, offeredTrials, openedCharts, withChart } from "../core/compared";
 import { csvText } from "../core/csv";
@@ -20,7 +21,7 @@ import { sideBands, type GapBand } from "../core/gap_bands";
 import { bucketsOfLine } from "../core/line_budget";
 import { printable, shortened } from "../core/printable";
 import { fit, panned, zoomed, type Range } from "../core/range";
-import { countText, secondsText } from "../core/units";
+import { countText } from "../core/units";
 import { formatView, trialView, type CompareView, type View } from "../core/view_state";
 import { bdi, download, fill, h, keepFocus } from "../dom";
 import type { Failure, Result } from "../failure";
@@ -145,7 +146,8 @@ export class ComparePage implements Page {
     const range = rangeOf(view);
     if (!range) return "";
     if (view.axis === "batch") return `batches ${countText(range.start)} to ${countText(range.end - 1)}`;
-    return `${secondsText(range.start / 1e6)} to ${secondsText(range.end / 1e6)} since start`;
+    const [start, end] = [range.start / 1e6, range.end / 1e6];
+    return `${sincePlace(start, end - start)} to ${sincePlace(end, end - start)} since start`;
   }
 
   private showHead(): void {

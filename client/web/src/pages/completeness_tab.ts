@@ -1,6 +1,7 @@
 // What of what was sent is here: the sentence of the report, each gap with its cause, each writer.
 import { TrialState } from "#gen/model_pb";
 import type { Writer } from "#gen/query_pb";
+import { noSampleWords } from "../absence_words";
 import { stateBadge, statesMark } from "../badges";
 import { printable } from "../core/printable";
 import { agoText, timeText } from "../core/time_text";
@@ -9,7 +10,7 @@ import type { TrialView } from "../core/view_state";
 import { bdi, h, scroller, type Part } from "../dom";
 import { patch } from "../patch";
 import { stateBox } from "../state_box";
-import type { TrialInfo, TrialTab } from "../trial_info";
+import { isRunning, type TrialInfo, type TrialTab } from "../trial_info";
 import { causeWords, completenessWords, writerHint, writerHints } from "../words";
 
 const rowsMax = 500;
@@ -48,7 +49,8 @@ export class CompletenessTab implements TrialTab {
     const now = Number(held.answeredTimeUs);
     patch(this.element,
       h("section", { class: "panel" }, h("h2", {}, "What is here of what was sent"), h("p", { "data-completeness": "" }, completenessWords(held).text),
-        h("p", { class: "muted" }, held.newestSampleTimeUs > 0n ? `Newest sample: ${timeText(Number(held.newestSampleTimeUs))}, ${agoText(Number(held.newestSampleTimeUs), now)}.` : "No sample yet.")),
+        h("p", { class: "muted" }, held.newestSampleTimeUs > 0n ? `Newest sample: ${timeText(Number(held.newestSampleTimeUs))}${isRunning(info) ? `, ${agoText(Number(held.newestSampleTimeUs), now)}` : ""}.`
+          : noSampleWords(info.trial.state))),
       held.gaps.length > 0 && h("section", { class: "panel" }, h("h2", {}, `Gaps (${countText(held.gaps.length)}${held.gapsTruncated ? " and more" : ""})`),
         table("Gaps", ["Cause", "Samples", "Group", "Writer", "From (UTC)", "To (UTC)", "Reason"], held.gaps.map((gap) => [
           causeWords(gap.cause), gap.sampleCount > 0n ? countText(gap.sampleCount) : "unknown", bdi(gap.metricGroup === "" ? "all" : printable(gap.metricGroup)),
@@ -56,8 +58,8 @@ export class CompletenessTab implements TrialTab {
         ]), { numbers: [1, 3], times: [4, 5], lead: 0 }),
         held.gaps.length > rowsMax && h("p", { class: "muted" }, `The first ${rowsMax} are listed; 'stepwell report' counts all of them.`)),
       h("section", { class: "panel" }, h("div", { class: "tools" }, h("h2", {}, `Writers (${countText(info.writers.length)})`), info.writers.length > 0 && statesMark(writerHints())),
-        info.writers.length === 0 ? h("p", { class: "muted" }, "None has opened yet.")
-          : table("Writers", ["No.", "What", "State", "Attempt", "Agent", "Chunks committed", "Last heard of"], info.writers.map((writer) => this.row(writer, now)), { numbers: [0, 3, 5], times: [], lead: 1 }),
+        info.writers.length === 0 ? h("p", { class: "muted" }, isRunning(info) ? "None has opened yet." : "None has opened.")
+          : table("Writers", ["No.", "What", "State", "Attempt", "Agent", "Chunks committed", "Last heard of (UTC)"], info.writers.map((writer) => this.row(writer)), { numbers: [0, 3, 5], times: [6], lead: 1 }),
         info.writers.length > rowsMax && h("p", { class: "muted" }, `The first ${rowsMax} are listed.`)));
   }
 
@@ -65,10 +67,10 @@ export class CompletenessTab implements TrialTab {
     this.element.replaceChildren();
   }
 
-  private row(writer: Writer, now: number): Part[] {
+  private row(writer: Writer): Part[] {
     const what = writer.isSampler ? "sampler of a machine" : writer.rank < 0 ? "process without rank" : `rank ${writer.rank}`;
-    const seen = Number(writer.seenTimeUs);
+    const isOpen = writer.state === TrialState.RUNNING || writer.state === TrialState.LOST;
     return [String(writer.writerNo), what, stateBadge(writer.state, "", writerHint(writer.state)), String(writer.attempt), bdi(printable(writer.agentId)),
-      countText(writer.committedSequence), seen === 0 ? (writer.state === TrialState.RUNNING ? "not since the master started" : "–") : agoText(seen, now)];
+      countText(writer.committedSequence), writer.seenTimeUs > 0n ? utc(writer.seenTimeUs) : isOpen ? "not since the master started" : "–"];
   }
 }

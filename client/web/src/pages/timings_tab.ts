@@ -182,14 +182,24 @@ export class TimingsTab implements TrialTab {
     if (!view) return;
     const state = this.rangeState();
     patch(this.status, rangeStatus(state));
-    refill(this.tools, toolsKey(state, this.ranks(), this.tableStands, this.drawn !== null), () => {
+    refill(this.tools, toolsKey(state, this.ranks(), this.hasTable(), this.hasCharts()), () => {
       const ranks = h("select", { "aria-label": "Rank", "data-focus": "rank", onchange: () => this.change({ rank: ranks.value }, "push") },
         this.ranks().map((rank) => h("option", { value: rank }, rankText(rank))), h("option", { value: "all" }, "all ranks together"));
       ranks.value = this.rank();
-      return [ranks, ...rangeTools(state, this.moves, this.change, ["batch"]), ends(
-        h("button", { type: "button", "data-focus": "csv", disabled: !this.tableStands, onclick: () => this.saveCsv() }, "CSV"),
-        h("button", { type: "button", "data-focus": "png", disabled: !this.drawn, onclick: () => this.savePng() }, "PNG"), linkButton())];
+      return [this.ranks().length > 0 ? ranks : null, ...rangeTools(state, this.moves, this.change, ["batch"]), ends(
+        h("button", { type: "button", "data-focus": "csv", disabled: !this.hasTable(), onclick: () => this.saveCsv() }, "CSV"),
+        h("button", { type: "button", "data-focus": "png", disabled: !this.hasCharts(), onclick: () => this.savePng() }, "PNG"), linkButton())];
     });
+  }
+
+  /** Something stands in it. */
+  private hasTable(): boolean {
+    return this.tableStands && this.summary !== null && this.summary.timings.length > 0;
+  }
+
+  /** Something is drawn in them. */
+  private hasCharts(): boolean {
+    return this.drawn !== null && this.drawn.stack.indexes.length > 0;
   }
 
   private async look(signal: AbortSignal): Promise<Outcome> {
@@ -231,9 +241,12 @@ export class TimingsTab implements TrialTab {
     this.failed = null;
     const scopes = buckets.value.series.filter((series) => series.kind === SeriesKind.DURATION && series.key?.labels["clock"] !== "device");
     const covered = coveredRange(buckets.value);
-    if (range === null) this.whole = covered;
-    this.shown = range ?? covered;
-    this.drawn = { rank, range, shown: this.shown, stack: stacked(scopes.map(scopeTotals), layersMax), answer: buckets.value };
+    const shown = range ?? covered;
+    this.drawn = { rank, range, shown, stack: stacked(scopes.map(scopeTotals), layersMax), answer: buckets.value };
+    // Of no steps at all nobody can say from where to where they go.
+    const steps = this.hasCharts() ? covered : null;
+    if (range === null) this.whole = steps;
+    this.shown = range ?? steps;
     this.showStack();
     showBusy(this.element, false);
     this.showTools();
@@ -254,7 +267,6 @@ export class TimingsTab implements TrialTab {
     this.summary = summary.value;
     this.summed = range;
     this.tableStands = true;
-    this.tables.hidden = false;
     this.showTables();
     this.showTools();
     const done = performance.now();
@@ -300,7 +312,7 @@ export class TimingsTab implements TrialTab {
       this.hideCharts(true);
       fill(this.stackNote, drawn.range
         ? stateBox("empty", "No steps in this range", "They lie outside of it.", h("button", { type: "button", onclick: () => this.moves.all() }, "Show all"))
-        : absenceBox(info, "steps"));
+        : absenceBox(info, this.summary?.timings.length === 0 ? "timings" : "steps"));
       return;
     }
     const gaps = this.ownGaps(rank, answer, info);
@@ -335,10 +347,9 @@ export class TimingsTab implements TrialTab {
   private showTables(): void {
     const { summary, info } = this;
     if (!summary || !info || !this.tableStands) return;
-    if (summary.timings.length === 0) {
-      patch(this.tables, this.summed ? stateBox("empty", "No steps in this range", "They lie outside of it.") : absenceBox(info, "timings"));
-      return;
-    }
+    // One box tells it: where the charts are.
+    this.tables.hidden = summary.timings.length === 0;
+    if (this.tables.hidden) return fill(this.tables);
     const ranks = this.rank() === "all" ? this.ranks() : [Number(this.rank())];
     const attempt = info.trial.attemptCount > 1 ? `, attempt ${summary.attempt}` : "";
     const batches = this.summed ? `, batches ${countText(this.summed.start)} to ${countText(this.summed.end - 1)}` : "";

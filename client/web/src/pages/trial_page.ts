@@ -1,5 +1,6 @@
 // One trial: who it is, how it stands, how complete it is; its tabs.
-import type { Completeness, Trial } from "#gen/model_pb";
+import { TrialState, type Completeness, type Trial } from "#gen/model_pb";
+import { recordsAgain } from "../absence_words";
 import { ask, query } from "../api";
 import { completenessBadge, stateBadge } from "../badges";
 import { timeText } from "../core/time_text";
@@ -132,7 +133,8 @@ export class TrialPage implements Page {
     refill(this.line, JSON.stringify([name, trial.state, toCompleteness, trial.archived, held && completenessWords(held)]), () => [
       h("h1", {}, bdi(name)), stateBadge(trial.state, "state"), held ? completenessBadge(held, toCompleteness) : null, trial.archived && h("span", { class: "badge" }, "archived")]);
     fill(this.notes,
-      this.info?.profiling && !this.info.profiling.on && h("p", { class: "note" }, "By request, recording is off; 'stepwell admin profiling TRIAL on' takes it back."),
+      this.info?.profiling && !this.info.profiling.on && h("p", { class: "note" }, trial.state === TrialState.COMPLETED || trial.state === TrialState.FAILED
+        ? "By request, recording was off." : `By request, recording is off; '${recordsAgain(trial.trialId)}' takes it back.`),
       held?.recovering && h("p", { class: "note" }, "The master is still recovering: the last seconds may be missing."));
   }
 
