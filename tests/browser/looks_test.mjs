@@ -59,6 +59,8 @@ async function unfold() {
 /** Nothing reaches out of the page sideways, and on a phone no list of cards scrolls. */
 async function assertFits(where, width) {
   await tab.setViewportSize({ width, height: 900 });
+  // What is drawn anew for the width is, with the next frame.
+  await tab.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   const over = await tab.evaluate(() => {
     const wide = document.documentElement.scrollWidth - innerWidth;
     const last = wide > 0 ? [...document.querySelectorAll("main *")].filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest(".scroll")).at(-1) : null;
