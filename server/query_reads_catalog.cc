@@ -102,11 +102,12 @@ absl::StatusOr<v1::GetTrialResponse> QueryReads::GetTrial(
   *response.mutable_trial() = view->Trial();
   std::vector<WriterRecord> writers = view->writers();
   RaiseCommitted(view->pin().chunks(), writers);
+  const SteadyTime now = SteadyTime::Now();
   for (const WriterRecord& writer : writers) {
     const auto seen = view->seen().find(writer.writer_no);
     v1::Writer& wire = *response.add_writers() =
         ToWire(writer, seen == view->seen().end() ? WriterSeen() : seen->second);
-    wire.set_state(WriterStateOf(writer, view->seen(), view->record().state, SteadyTime::Now()));
+    wire.set_state(WriterStateOf(writer, view->seen(), view->record().state, now));
   }
   STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(), view->Completeness(""));
   TrialProfiling profiling = view->record().profiling;
