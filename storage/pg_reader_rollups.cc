@@ -53,12 +53,14 @@ std::unique_ptr<PgRollupCursor> PgRollupCursor::Open(PgReadLink& link, const Rol
   return cursor;
 }
 
-SqlText PgRollupCursor::SelectSql(Pages pages, Holds holds, LookBack look_back, const Place* from,
-                                  std::vector<PgParam>& params) const {
+SqlText PgRollupCursor::SelectSql(Pages pages, Holds holds, LookBack look_back,
+                                  const PagePlace* from, std::vector<PgParam>& params) const {
   const SqlPiece columns = holds == Holds::kKeys ? SqlPiece(kHeadColumns) : AllColumns();
   // As RowsBySeriesSql.
   const bool by_series = pages == Pages::kFirst;
-  params = {Value(filter_.trial_id), PgArray(filter_.series_nos),
+  const std::vector<std::int32_t> series_nos =
+      from == nullptr ? filter_.series_nos : SeriesFrom(filter_.series_nos, *from);
+  params = {Value(filter_.trial_id), PgArray(series_nos),
             static_cast<std::int16_t>(filter_.step_seconds), filter_.start_us, filter_.end_us};
   SqlText more;
   const auto add = [&](PgParam param) {
@@ -69,8 +71,8 @@ SqlText PgRollupCursor::SelectSql(Pages pages, Holds holds, LookBack look_back, 
     more = SqlCat({" and first_time_us >= ", add(filter_.start_us - kSlowStretchSpanUs)});
   }
   if (from != nullptr) {
-    more = SqlCat({more, " and (series_no, first_time_us) >= (", add(from->series_no), ", ",
-                   add(from->first_time_us), ")"});
+    const SqlText series_no = add(from->series_no);
+    more = SqlCat({more, FromPlaceSql(series_nos, series_no, add(from->first_time_us))});
   }
   std::vector<SqlText> arms;
   std::vector<SqlText> ticks;
@@ -120,7 +122,7 @@ void PgRollupCursor::AskFirstPage(LookBack look_back) {
   next_page_ = link_.Queue(ReadQuery::kRollups, std::move(sql), std::move(params), ReadPlan::kOnce);
 }
 
-void PgRollupCursor::DeclareFrom(const Place* from) {
+void PgRollupCursor::DeclareFrom(const PagePlace* from) {
   std::vector<PgParam> params;
   SqlText sql = SqlCat({"declare stepwell_rollups no scroll cursor for ",
                         SelectSql(Pages::kAll, Holds::kRows, LookBack::kRows, from, params)});
@@ -166,7 +168,7 @@ absl::Status PgRollupCursor::TakePage() {
   }
   // A first page that is not the last: a cursor goes on with the place that it ends in.
   const int last = page_rows_ - 1;
-  const Place place = {page_.Int32(last, kSeriesNo), page_.Int64(last, kFirstTime)};
+  const PagePlace place = {page_.Int32(last, kSeriesNo), page_.Int64(last, kFirstTime)};
   page_rows_ = RowsBeforeLastPlace();
   DeclareFrom(&place);
   return page_rows_ == 0 ? TakePage() : absl::OkStatus();

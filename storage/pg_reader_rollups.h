@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "storage/page_place.h"
 #include "storage/pg_read_link.h"
 #include "storage/pg_reader_leaves.h"
 #include "storage/read_store.h"
@@ -29,21 +30,15 @@ class PgRollupCursor final : public RollupCursor {
   [[nodiscard]] absl::StatusOr<std::optional<StoredRollup>> Next() override;
 
  private:
-  // Where a row stands in the order.
-  struct Place {
-    std::int32_t series_no;
-    std::int64_t first_time_us;
-  };
-
   PgRollupCursor(PgReadLink& link, const RollupFilter& filter, std::vector<LeafRange> leaves)
       : link_(link), filter_(filter), leaves_(std::move(leaves)), by_(link.LeavesBy(leaves_)) {}
   // As those of PgRowCursor.
   void AskFirstPage(LookBack look_back);
-  void DeclareFrom(const Place* from);
+  void DeclareFrom(const PagePlace* from);
   enum class Pages { kFirst, kAll };
   // Rows that memory is likely to know are asked for by their keys alone.
   enum class Holds { kRows, kKeys };
-  SqlText SelectSql(Pages pages, Holds holds, LookBack look_back, const Place* from,
+  SqlText SelectSql(Pages pages, Holds holds, LookBack look_back, const PagePlace* from,
                     std::vector<PgParam>& params) const;
   // In leaves, then where rows wait to be joined.
   std::vector<SqlText> AllPlacesOf(std::string_view table, std::vector<PgParam>& params) const;

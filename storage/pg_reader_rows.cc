@@ -239,14 +239,16 @@ void PgRowCursor::AskFirstPage(LookBack look_back) {
       link_.Queue(ReadQuery::kRows, std::move(sql), std::move(statement.params), ReadPlan::kOnce);
 }
 
-void PgRowCursor::DeclareFrom(const Place* from) {
+void PgRowCursor::DeclareFrom(const PagePlace* from) {
   Statement statement;
+  RowFilter filter = filter_;
   SqlText more;
   if (from != nullptr) {
-    more = SqlCat({" and (series_no, first_time_us) >= (", statement.Add(from->series_no), ", ",
-                   statement.Add(from->first_time_us), ")"});
+    filter.series_nos = SeriesFrom(filter_.series_nos, *from);
+    more = FromPlaceSql(filter.series_nos, statement.Add(from->series_no),
+                        statement.Add(from->first_time_us));
   }
-  SqlText sql = RowsSql(filter_, leaves_, by_, more, statement);
+  SqlText sql = RowsSql(filter, leaves_, by_, more, statement);
   Declare(ReadQuery::kRows, std::move(sql), std::move(statement.params));
 }
 
@@ -298,7 +300,7 @@ absl::Status PgRowCursor::TakePage() {
   }
   // A first page that is not the last: a cursor goes on with the place that it ends in.
   const int last = page_rows_ - 1;
-  const Place place = {page_.Int32(last, kSeriesNo), page_.Int64(last, kFirstTime)};
+  const PagePlace place = {page_.Int32(last, kSeriesNo), page_.Int64(last, kFirstTime)};
   page_rows_ = RowsBeforeLastPlace();
   DeclareFrom(&place);
   return page_rows_ == 0 ? TakePage() : absl::OkStatus();

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "storage/page_place.h"
 #include "storage/pg_read_link.h"
 #include "storage/pg_reader_leaves.h"
 #include "storage/pg_reader_ticks.h"
@@ -29,17 +30,11 @@ class PgRowCursor final : public RowCursor {
   [[nodiscard]] absl::StatusOr<std::optional<StoredRow>> Next() override;
 
  private:
-  // Where a row stands in the order.
-  struct Place {
-    std::int32_t series_no;
-    std::int64_t first_time_us;
-  };
-
   PgRowCursor(PgReadLink& link, const RowFilter& filter, std::vector<LeafRange> leaves);
   // Most reads end with their first page: it comes without a cursor, from a statement that is kept.
   void AskFirstPage(LookBack look_back);
   // Rows from `from` on, if it is given.
-  void DeclareFrom(const Place* from);
+  void DeclareFrom(const PagePlace* from);
   void Declare(ReadQuery query, SqlText select, std::vector<PgParam> params);
   absl::Status TakePage();
   // Of the rows that a cursor gives again those behind them begin with.

@@ -162,10 +162,11 @@ export function rangeStatus(state: RangeState): HTMLElement[] {
   return parts;
 }
 
-/** What the tools depend on: as long as it is the same, they stay. */
+/** What the tools depend on: as long as it is the same, they stay. Where the range lies is none of it: they are not made anew with each
+ *  zoom, before the question is on its way. */
 export function toolsKey(state: RangeState, ...more: unknown[]): string {
   const { view, shown, bounds, running } = state;
-  return JSON.stringify([{ ...view, labels: [...view.labels] }, running, bounds !== null, shown !== null, shown !== null && shown.end - shown.start <= spanMin(view.axis), more]);
+  return JSON.stringify([{ ...view, start: view.start !== null, end: null, labels: [...view.labels] }, running, bounds !== null, shown !== null, shown !== null && shown.end - shown.start <= spanMin(view.axis), more]);
 }
 
 /** What saves and shares stands together at the right end of the tools, wherever a line of them ends. */

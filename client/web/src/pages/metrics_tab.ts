@@ -71,6 +71,11 @@ export class MetricsTab implements TrialTab {
   private view: TrialView | null = null;
   private info: TrialInfo | null = null;
   private charts: MetricChart[] = [];
+  /** Of all series of `of`. */
+  private known: { readonly of: TrialInfo["series"]; readonly charts: readonly MetricChart[] } = { of: [], charts: [] };
+  /** Of a chart, for they stand in columns; null = to be asked, which lays the page out. */
+  private width: number | null = null;
+  private readonly resize = new ResizeObserver(() => (this.width = this.chartWidth()));
   private asked = "";
   /** What is asked for, once it is known: where the next move goes on from. */
   private shown: Range | null = null;
@@ -95,6 +100,7 @@ export class MetricsTab implements TrialTab {
 
   constructor(private readonly go: Go, private readonly learnt: Learnt) {
     fill(this.element, h("div", { class: "panel" }, this.tools, h("div", { class: "status-line" }, this.status, this.saves)), this.notes, this.place);
+    this.resize.observe(this.place);
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
     this.loop = loop(() => this.news.intervalMs, (signal) => this.news.timed(() => this.look(signal), (begun) => this.counted(begun)), (failure) => this.showFailure(failure));
   }
@@ -122,6 +128,7 @@ export class MetricsTab implements TrialTab {
     this.loop.stop();
     this.news.stop();
     this.unTheme();
+    this.resize.disconnect();
     this.cards.forEach((card) => card.chart.destroy());
   }
 
@@ -146,9 +153,14 @@ export class MetricsTab implements TrialTab {
   }
 
   private chosen(view: TrialView, info: TrialInfo): MetricChart[] {
-    return chosenCharts(metricCharts(info.series), view.metrics)
+    return chosenCharts(this.allCharts(info), view.metrics)
       .map((chart) => ({ ...chart, series: chart.series.filter((series) => wanted(series, view.labels)) }))
       .filter((chart) => chart.series.length > 0);
+  }
+
+  private allCharts(info: TrialInfo): readonly MetricChart[] {
+    if (this.known.of !== info.series) this.known = { of: info.series, charts: metricCharts(info.series) };
+    return this.known.charts;
   }
 
   private showTools(): void {
@@ -167,7 +179,7 @@ export class MetricsTab implements TrialTab {
   }
 
   private makeTools(view: TrialView, info: TrialInfo): (Node | null)[] {
-    const all = metricCharts(info.series);
+    const all = this.allCharts(info);
     const labels = [...labelValues(info.series)].filter(([, values]) => values.length > 1 || view.labels.size > 0).map(([name, values]) =>
       choice(labelNames[name] ?? name, values.map((value) => ({ value, text: value })), view.labels.get(name) ?? [], (chosen) => {
         const next = new Map(view.labels);
@@ -195,8 +207,9 @@ export class MetricsTab implements TrialTab {
     const info = this.info;
     if (!info) return;
     this.dropCards(new Set(this.charts.map((chart) => chart.id)));
+    this.width = null;
     if (this.charts.length === 0) {
-      const none = metricCharts(info.series).length === 0;
+      const none = this.allCharts(info).length === 0;
       fill(this.place, none ? absenceBox(info, sampled) : stateBox("empty", "Nothing of this choice", "The agents, GPUs, ranks or metrics chosen have no series in this trial.",
         h("button", { type: "button", onclick: () => this.change({ labels: new Map(), metrics: [] }) }, "Choose the usual ones")));
       fill(this.notes);
@@ -223,7 +236,7 @@ export class MetricsTab implements TrialTab {
   }
 
   private notMeasured(info: TrialInfo): HTMLElement | null {
-    const ids = new Set(metricCharts(info.series).map((chart) => chart.id));
+    const ids = new Set(this.allCharts(info).map((chart) => chart.id));
     const absent = usualMetrics.filter((id) => !ids.has(id));
     if (absent.length === 0 || (this.view && this.view.metrics.length > 0)) return null;
     const groups = askedGroups(info);
@@ -326,7 +339,7 @@ export class MetricsTab implements TrialTab {
   private askBuckets(folds: boolean, view: TrialView, info: TrialInfo, range: Range | null, signal: AbortSignal): Asked<QueryBucketsResponse> | null {
     const seriesNos = this.charts.filter((chart) => foldsTogether(chart, this.limit) === folds).flatMap((chart) => chart.series.map((series) => series.seriesNo));
     if (seriesNos.length === 0) return null;
-    const width = Math.max(200, this.chartWidth() ?? 0);
+    const width = Math.max(200, this.width ??= this.chartWidth());
     const lineCounts = this.charts.map((chart) => (foldsTogether(chart, this.limit) ? 1 : chart.series.length));
     const countOf = (span: Range | null, isLive = false): number => bucketsOfLine(width, seriesNos.length, lineCounts, sightOf(chartHeight), span, isLive);
     const bucketsOf = (span: Range | null, maxBuckets: number): Asked<QueryBucketsResponse> => ask((options) => query.queryBuckets({
@@ -372,9 +385,9 @@ export class MetricsTab implements TrialTab {
     card.chart.element.hidden = note !== null && note.getAttribute("data-absence") !== null;
   }
 
-  /** Of all of them, for they stand in columns. Asked of one, as its chart may be hidden: each would lay the page out. */
-  private chartWidth(): number | undefined {
-    return this.cards.values().next().value?.note.clientWidth;
+  /** Asked of a note, as its chart may be hidden. */
+  private chartWidth(): number {
+    return this.cards.values().next().value?.note.clientWidth ?? 0;
   }
 
   /** False = given up before all was drawn. */
@@ -387,7 +400,7 @@ export class MetricsTab implements TrialTab {
     this.drawnRange = this.shown;
     const found = this.seriesOfCharts();
     this.showTools();
-    const width = this.chartWidth();
+    const width = this.width ??= this.chartWidth();
     // What a person asked for is drawn at once, what comes by itself beside what they do.
     const pace = view === this.drawnView ? "frames" : "tasks";
     this.drawnView = view;
@@ -418,7 +431,7 @@ export class MetricsTab implements TrialTab {
     return found;
   }
 
-  private showChart(metric: MetricChart, view: TrialView, found: Answered | undefined, width: number | undefined, follows: boolean): void {
+  private showChart(metric: MetricChart, view: TrialView, found: Answered | undefined, width: number, follows: boolean): void {
     const card = this.cards.get(metric.id);
     if (!card) return;
     const range = this.drawnRange;
