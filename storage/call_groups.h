@@ -63,6 +63,14 @@ class CallGroups {
     }
   }
 
+  // Of all keys, with those that get ready.
+  std::size_t waiting_count() const ABSL_LOCKS_EXCLUDED(mu_) {
+    std::size_t count = 0;
+    absl::MutexLock lock(&mu_);
+    for (const auto& [key, line] : lines_) count += line.size();
+    return count;
+  }
+
  private:
   struct Waiting {
     Call* call;
@@ -117,7 +125,7 @@ class CallGroups {
   }
 
   const Options options_;
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   std::map<Key, Line> lines_ ABSL_GUARDED_BY(mu_);
 };
 
