@@ -53,8 +53,16 @@ absl::Status CommitQueue::Add(CheckedChunk& chunk, SteadyTime deadline) {
 }
 
 bool CommitQueue::GroupFullLocked() const {
-  return closed_ || pending_.size() >= options_.chunk_count_max ||
+  return closed_ || pending_.size() >= std::min(options_.chunk_count_max, options_.few_count) ||
          bytes_ >= options_.group_bytes_max;
+}
+
+bool CommitQueue::HasRoom(std::size_t chunk_count, std::int64_t group_bytes,
+                          std::int64_t more_bytes) const {
+  if (chunk_count == 0) return true;
+  const std::int64_t bytes_max =
+      chunk_count < options_.few_count ? options_.group_bytes_max : options_.many_bytes_max;
+  return chunk_count < options_.chunk_count_max && group_bytes + more_bytes <= bytes_max;
 }
 
 std::vector<CheckedChunk> CommitQueue::Take(SteadyTime deadline) {
@@ -80,10 +88,7 @@ std::vector<CheckedChunk> CommitQueue::CutLocked() {
   std::deque<CheckedChunk> left;
   while (!pending_.empty()) {
     CheckedChunk& chunk = pending_.front();
-    if (group.size() >= options_.chunk_count_max ||
-        (!group.empty() && group_bytes + chunk.bytes > options_.group_bytes_max)) {
-      break;
-    }
+    if (!HasRoom(group.size(), group_bytes, chunk.bytes)) break;
     const WriterKey key = KeyOf(chunk);
     const auto tail = tails.find(key);
     if (ended.contains(key) || (tail != tails.end() && !tail->second.TakesToo(chunk))) {

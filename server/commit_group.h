@@ -53,8 +53,12 @@ struct CheckedChunk {
 class CommitQueue {
  public:
   struct Options {
-    std::size_t chunk_count_max = 256;
+    std::size_t chunk_count_max = 2048;
     std::int64_t group_bytes_max = 8 << 20;
+    // A group of more than so many chunks has so many bytes at most: what a transaction costs beside its rows is much where
+    // chunks are of a few samples, and little where they are of a thousand.
+    std::size_t few_count = 256;
+    std::int64_t many_bytes_max = 2 << 20;
     std::int64_t queue_bytes_max = 64 << 20;
     // How long its oldest chunk waits for company when the connection is idle; 0 = not at all.
     absl::Duration linger = absl::ZeroDuration();
@@ -79,7 +83,9 @@ class CommitQueue {
   std::int64_t bytes_max() const { return options_.queue_bytes_max; }
 
  private:
+  // No chunk need wait for company any more.
   bool GroupFullLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  bool HasRoom(std::size_t chunk_count, std::int64_t group_bytes, std::int64_t more_bytes) const;
   std::vector<CheckedChunk> CutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;

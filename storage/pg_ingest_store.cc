@@ -12,20 +12,11 @@
 #include "storage/pg_journal.h"
 #include "storage/pg_profiling.h"
 #include "storage/pg_progress.h"
-#include "storage/pg_series_catalog.h"
 #include "storage/pg_sql.h"
 #include "storage/pg_stopped_copies.h"
-#include "storage/pg_trial_opener.h"
 
 namespace stepwell {
 namespace {
-
-// Definitions up to so many are found, or created, beside others; more of them wait for their turn.
-constexpr std::size_t kFewSeries = 100;
-// Of one turn and transaction: some 30 ms, so that turns are short, and one fdatasync for many.
-constexpr std::size_t kSeriesPerTurn = 1000;
-// Hundreds of turns of others.
-constexpr absl::Duration kManySeriesPatience = absl::Minutes(1);
 
 PgConnection::Options ConnectionOptions(const PgIngestStore::Options& options, const char* name) {
   return {.url = options.url,
@@ -94,6 +85,8 @@ PgIngestStore::PgIngestStore(const Options& options, PgConnection::Options conne
               ring_),
       shelf_(connection, options.control_connections_max),
       many_series_shelf_(std::move(connection), 1),
+      opens_(OpensTogether()),
+      few_series_(SeriesTogether()),
       owner_shelf_(OwnerOptions(options), 1) {}
 
 absl::Status PgIngestStore::ReadRing() {
@@ -174,39 +167,6 @@ absl::StatusOr<Uuid> PgIngestStore::ReadIncarnation() {
   STEPWELL_ASSIGN_OR_RETURN(const PgResult row, connection->Exec(sql::kReadIncarnation));
   if (row.row_count() != 1) return absl::DataLossError("stepwell.database must hold one row");
   return row.UuidAt(0, 0);
-}
-
-absl::StatusOr<OpenedWriter> PgIngestStore::OpenWriter(const OpenWriterRequest& request) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
-  // Which trial it is, the transaction finds out.
-  if (book_changes_ != nullptr) book_changes_->Begin(BookScope::All());
-  auto opened = OpenWriterInTransaction(*connection, request);
-  if (book_changes_ != nullptr) {
-    book_changes_->End(BookScope::All(), ChangeOutcome(opened.status()),
-                       opened.ok() ? BookScope::Of(opened->trial_id) : BookScope::All());
-  }
-  if (!opened.ok()) return Annotate(opened.status(), "open writer");
-  return opened;
-}
-
-absl::StatusOr<std::vector<SeriesNo>> PgIngestStore::FindOrCreateSeries(
-    TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max,
-    std::int64_t* created) {
-  const bool are_many = definitions.size() > kFewSeries;
-  std::vector<SeriesNo> numbers;
-  while (numbers.size() < definitions.size()) {
-    const auto part = definitions.subspan(numbers.size(), kSeriesPerTurn);
-    STEPWELL_ASSIGN_OR_RETURN(
-        const PgShelf::Loan connection,
-        are_many ? many_series_shelf_.Borrow(kManySeriesPatience) : shelf_.Borrow());
-    STEPWELL_ASSIGN_OR_RETURN(const std::vector<SeriesNo> found,
-                              ChangeBook(book_changes_.get(), BookScope::Of(trial_id), [&] {
-                                return FindOrCreateSeriesRows(*connection, trial_id, part,
-                                                              series_max, created);
-                              }));
-    numbers.insert(numbers.end(), found.begin(), found.end());
-  }
-  return numbers;
 }
 
 absl::StatusOr<std::vector<AdvanceResult>> PgIngestStore::Commit(

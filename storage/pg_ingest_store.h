@@ -8,14 +8,17 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "storage/book_changes.h"
+#include "storage/call_groups.h"
 #include "storage/ingest_store.h"
 #include "storage/journal_ring.h"
 #include "storage/pg_incarnation.h"
@@ -70,6 +73,21 @@ class PgIngestStore final : public IngestStore {
   PgIngestStore(const Options& options, PgConnection::Options connection,
                 std::shared_ptr<JournalRing> ring);
   absl::Status ReadRing();
+  // Opens of one trial that come at one time share a transaction, and so do a few definitions each
+  // (pg_ingest_store_writers.cc).
+  struct OpenCall;
+  struct SeriesCall;
+  using TrialName = std::tuple<std::int64_t, std::string, std::string>;
+  using Opens = CallGroups<TrialName, OpenCall>;
+  using FewSeries = CallGroups<TrialId, SeriesCall>;
+  static Opens::Options OpensTogether();
+  static FewSeries::Options SeriesTogether();
+  void OpenAll(PgConnection& connection, std::span<OpenCall* const> calls);
+  void FindSeriesOfAll(PgConnection& connection, TrialId trial_id,
+                       std::span<SeriesCall* const> calls);
+  absl::StatusOr<std::vector<SeriesNo>> FindManySeries(
+      TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max,
+      std::int64_t& created);
 
   const std::shared_ptr<JournalRing> ring_;  // with PgFoldStore
   const std::shared_ptr<BookChanges> book_changes_;
@@ -79,6 +97,8 @@ class PgIngestStore final : public IngestStore {
   // Of many series at once, in turns: a flood of new series takes one processor and holds none of the
   // connections on which others open their writers.
   PgShelf many_series_shelf_;
+  Opens opens_;
+  FewSeries few_series_;
   // One renewal at a time, and never behind other work: with a shelf of its own.
   PgShelf owner_shelf_;
   PgIncarnation incarnation_;  // for whoever has that shelf's one connection

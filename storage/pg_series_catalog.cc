@@ -44,7 +44,7 @@ class Catalog {
   // Those for which there is room; the others stay without a number.
   absl::Status CreateMissing(int series_max);
   std::vector<SeriesNo> numbers() const { return numbers_; }
-  std::int64_t created_count() const { return created_count_; }
+  const std::vector<std::size_t>& created() const { return created_; }
 
  private:
   absl::Status CheckSame(const SeriesDefinition& given, std::int16_t kind,
@@ -56,7 +56,7 @@ class Catalog {
   const absl::Span<const SeriesDefinition> definitions_;
   std::vector<std::string> groups_, names_, hashes_;
   std::vector<SeriesNo> numbers_;
-  std::int64_t created_count_ = 0;
+  std::vector<std::size_t> created_;
 };
 
 absl::Status Catalog::Find() {
@@ -108,7 +108,7 @@ absl::Status Catalog::CreateMissing(int series_max) {
     STEPWELL_RETURN_IF_ERROR(
         CheckSame(definitions_[i], static_cast<std::int16_t>(same.kind), same.unit));
   }
-  created_count_ = static_cast<std::int64_t>(missing.size());
+  created_ = missing;
   if (missing.empty()) return absl::OkStatus();
   const auto count = known_count + static_cast<std::int32_t>(missing.size());
   STEPWELL_RETURN_IF_ERROR(Insert(missing, known_count + 1));
@@ -144,7 +144,7 @@ absl::Status Catalog::Insert(absl::Span<const std::size_t> missing, std::int32_t
 
 absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeriesRows(
     PgConnection& connection, TrialId trial_id, absl::Span<const SeriesDefinition> definitions,
-    int series_max, std::int64_t* created) {
+    int series_max, std::vector<std::size_t>& created) {
   Catalog catalog(connection, trial_id, definitions);
   if (definitions.empty()) return catalog.numbers();
   STEPWELL_RETURN_IF_ERROR(catalog.Find());
@@ -159,7 +159,7 @@ absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeriesRows(
       const absl::Status made = catalog.CreateMissing(series_max);
       return made.ok() ? failpoint::Check("define_before_commit") : made;
     }));
-    if (created != nullptr) *created += catalog.created_count();
+    created = catalog.created();
     STEPWELL_FAILPOINT("define_after_commit");
   }
   return catalog.numbers();

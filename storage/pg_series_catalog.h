@@ -2,7 +2,7 @@
 // PgIngestStore.
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -12,9 +12,10 @@
 
 namespace stepwell {
 
-// As IngestStore::FindOrCreateSeries. Known series cost one statement and no lock.
+// As IngestStore::FindOrCreateSeries, in one transaction at most. Known series cost one statement and no lock. `created`
+// has the places of definitions whose series are new, also where the call fails behind them.
 absl::StatusOr<std::vector<SeriesNo>> FindOrCreateSeriesRows(
     PgConnection& connection, TrialId trial_id, absl::Span<const SeriesDefinition> definitions,
-    int series_max, std::int64_t* created);
+    int series_max, std::vector<std::size_t>& created);
 
 }  // namespace stepwell

@@ -242,32 +242,46 @@ inline constexpr char kNameAttempt[] = R"(
 update stepwell.attempts set attempt_key = $2
 where trial_id = $1 and attempt_key = '' returning attempt)";
 
-inline constexpr char kFindWriter[] = R"(
-select writer_no, generation, folded_sequence, attempt
-from stepwell.writers where trial_id = $1 and writer = $2 for no key update)";
-// Once the row is held: nobody commits for it any more.
-inline constexpr char kReadHeldWriter[] = R"(
-select committed_sequence, last_crc32c
-from stepwell.writer_progress where trial_id = $1 and writer_no = $2)";
-inline constexpr char kReopenWriter[] = R"(
-update stepwell.writers
-set generation = $3, state = 1, committed_sequence = $4, last_crc32c = $5
-where trial_id = $1 and writer_no = $2)";
-inline constexpr char kCreateWriter[] = R"(
+// $2 writers. Locked in order, as everywhere.
+inline constexpr char kFindWriters[] = R"(
+select k.ordinal::integer, w.writer_no, w.generation, w.folded_sequence, w.attempt
+from unnest($2::uuid[]) with ordinality as k (writer, ordinal)
+join stepwell.writers w on w.trial_id = $1 and w.writer = k.writer
+order by w.writer_no for no key update of w)";
+// Once the rows are held: nobody commits for them any more.
+inline constexpr char kReadHeldWriters[] = R"(
+select w.writer_no, w.committed_sequence, w.last_crc32c
+from unnest($2::integer[]) as k (writer_no)
+join stepwell.writer_progress w on w.trial_id = $1 and w.writer_no = k.writer_no)";
+// $2 writer_no, $3 generation, $4 committed_sequence, $5 crc32c.
+inline constexpr char kReopenWriters[] = R"(
+update stepwell.writers w
+set generation = k.generation, state = 1, committed_sequence = k.committed_sequence,
+    last_crc32c = k.last_crc32c
+from unnest($2::integer[], $3::bigint[], $4::bigint[], $5::bigint[])
+       as k (writer_no, generation, committed_sequence, last_crc32c)
+where w.trial_id = $1 and w.writer_no = k.writer_no)";
+inline constexpr char kCreateWriters[] = R"(
 insert into stepwell.writers (trial_id, writer_no, writer, generation, attempt, rank)
-values ($1, $2, $3, $4, $5, $6))";
-inline constexpr char kCreateWriterOrigin[] = R"(
+select $1, k.writer_no, k.writer, k.generation, k.attempt,
+       case when k.is_sampler = 0 then k.rank end
+from unnest($2::integer[], $3::uuid[], $4::bigint[], $5::integer[], $6::integer[], $7::smallint[])
+       as k (writer_no, writer, generation, attempt, rank, is_sampler))";
+inline constexpr char kCreateWriterOrigins[] = R"(
 insert into stepwell.writer_origins
   (trial_id, writer_no, agent_id, machine, world_size, labels, recorder_version, agent_version)
-values ($1, $2, $3, $4, $5, $6, $7, $8))";
-// Newest 1000, oldest of them first.
+select $1, k.* from unnest($2::integer[], $3::text[], $4::text[], $5::integer[], $6::jsonb[],
+                           $7::text[], $8::text[]) as k)";
+// Of each the newest 1000, oldest of them first.
 inline constexpr char kReadRejections[] = R"(
-select metric_group, sample_count, first_time_us, last_time_us, first_sequence, last_sequence,
-       reason
-from (select * from stepwell.gaps where trial_id = $1 and writer_no = $2 and cause = 9
-        and last_sequence > 0
-      order by gap_no desc limit 1000) g
-order by gap_no)";
+select g.writer_no, g.metric_group, g.sample_count, g.first_time_us, g.last_time_us,
+       g.first_sequence, g.last_sequence, g.reason
+from unnest($2::integer[]) as k (writer_no)
+cross join lateral (
+  select * from stepwell.gaps g
+  where g.trial_id = $1 and g.writer_no = k.writer_no and g.cause = 9 and g.last_sequence > 0
+  order by g.gap_no desc limit 1000) g
+order by g.gap_no)";
 
 // --- series ---
 

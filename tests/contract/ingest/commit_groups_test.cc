@@ -114,10 +114,18 @@ TEST_F(CommitGroupsTest, OneTransactionTakesEightMebibytesHoweverMuchWaits) {
   EXPECT_THAT(bytes, Each(Le(8 * kMebibyte + 64 * 1024)));
 }
 
+// As much as a thousand samples take.
 TEST_F(CommitGroupsTest, OneTransactionTakesTwoHundredAndFiftySixChunksHoweverManyWait) {
-  for (int i = 0; i < 600; ++i) Add(100);
+  for (int i = 0; i < 600; ++i) Add(8 << 10);
   EXPECT_THAT(Groups(), ElementsAre(256, 256, 88));
   EXPECT_EQ(JournalBytes().size(), 3u);
+}
+
+TEST_F(CommitGroupsTest, OfSmallChunksItTakesTwoMebibytesAndTwoThousandAtMost) {
+  for (int i = 0; i < 3000; ++i) Add(100);
+  EXPECT_THAT(Groups(), ElementsAre(2048, 952));
+  for (int i = 0; i < 1000; ++i) Add(4 << 10);
+  EXPECT_THAT(Groups(), ElementsAre(512, 488));
 }
 
 // Promised is an ack within 50 ms: a wait for others takes no more than 20 of them. The shortest of some, for a machine

@@ -23,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "client/agent/chunk_builder.h"
 #include "client/agent/outbound_writer.h"
 #include "client/agent/sender.h"
@@ -211,6 +212,10 @@ class Crowd {
 };
 
 int Main(int argc, char** argv) {
+#ifdef STEPWELL_RELEASE
+  // As the agent that is shipped (client/cli/main.cc): looking for cycles of locks would cost more than all of its own.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+#endif
   const ProgramOptions options(argc, argv,
                                {{"--servers", ""},
                                 {"--spool-dir", ""},
