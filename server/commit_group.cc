@@ -35,17 +35,41 @@ void NoteCut(WriterAdvance& advance) {
 
 }  // namespace
 
-absl::Status CommitQueue::Add(CheckedChunk& chunk, SteadyTime deadline) {
-  const std::int64_t bytes = chunk.bytes;
-  const auto has_room = [this, bytes]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    // One that is larger than the whole queue still goes through an empty one.
-    return closed_ || bytes_ == 0 || bytes_ + bytes <= options_.queue_bytes_max;
+absl::StatusOr<CommitQueue::Place> CommitQueue::Hold(std::int64_t bytes, SteadyTime deadline) {
+  const auto has_room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return closed_ || bytes_ + held_bytes_ < options_.queue_bytes_max;
   };
   absl::MutexLock lock(&mu_);
   if (!mu_.AwaitWithTimeout(absl::Condition(&has_room), deadline.Left())) {
     return absl::ResourceExhaustedError(absl::StrCat("commit queue: full with ", bytes_, " bytes"));
   }
   if (closed_) return absl::UnavailableError("commit queue: closed");
+  held_bytes_ += bytes;
+  return Place(this, bytes);
+}
+
+void CommitQueue::GiveBack(std::int64_t bytes) {
+  absl::MutexLock lock(&mu_);
+  held_bytes_ -= bytes;
+}
+
+absl::Status CommitQueue::Add(CheckedChunk& chunk, SteadyTime deadline, Place* place) {
+  const std::int64_t bytes = chunk.bytes;
+  const bool has_place = place != nullptr && place->queue_ != nullptr;
+  const auto has_room = [this, bytes, has_place]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    // One that is larger than the whole queue still goes through an empty one.
+    return closed_ || has_place || bytes_ == 0 ||
+           bytes_ + held_bytes_ + bytes <= options_.queue_bytes_max;
+  };
+  absl::MutexLock lock(&mu_);
+  if (!mu_.AwaitWithTimeout(absl::Condition(&has_room), deadline.Left())) {
+    return absl::ResourceExhaustedError(absl::StrCat("commit queue: full with ", bytes_, " bytes"));
+  }
+  if (closed_) return absl::UnavailableError("commit queue: closed");
+  if (has_place) {
+    held_bytes_ -= place->bytes_;
+    place->queue_ = nullptr;
+  }
   bytes_ += bytes;
   chunk.queued_time = SteadyTime::Now();
   pending_.push_back(std::move(chunk));

@@ -10,10 +10,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/steady_time.h"
@@ -65,10 +67,37 @@ class CommitQueue {
   };
   explicit CommitQueue(Options options) : options_(options) {}
 
-  // Takes `chunk` over. Blocks until `deadline` while full, then kResourceExhausted, and
-  // kUnavailable once closed: `chunk` is left as it was. Order of one caller is kept. Does not wait
-  // for the commit.
-  absl::Status Add(CheckedChunk& chunk, SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mu_);
+  // Room for a chunk that is still to be decoded; given back when it goes. The queue outlives it.
+  class Place {
+   public:
+    Place() : Place(nullptr, 0) {}
+    Place(Place&& other) noexcept
+        : queue_(std::exchange(other.queue_, nullptr)), bytes_(other.bytes_) {}
+    Place& operator=(Place&& other) noexcept {
+      Place taken(std::move(other));
+      std::swap(queue_, taken.queue_);
+      std::swap(bytes_, taken.bytes_);
+      return *this;
+    }
+    ~Place() {
+      if (queue_ != nullptr) queue_->GiveBack(bytes_);
+    }
+
+   private:
+    friend class CommitQueue;
+    Place(CommitQueue* queue, std::int64_t bytes) : queue_(queue), bytes_(bytes) {}
+    CommitQueue* queue_;
+    std::int64_t bytes_;
+  };
+  // Blocks until `deadline` while the queue, with others' places, is full, then kResourceExhausted, and kUnavailable
+  // once closed. Goes beyond what is full by one place, never by one of each stream.
+  absl::StatusOr<Place> Hold(std::int64_t bytes, SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Takes `chunk` over, in `place` where that is one. Else blocks until `deadline` while full, then
+  // kResourceExhausted, and kUnavailable once closed: `chunk` is left as it was. Order of one caller is kept.
+  // Does not wait for the commit.
+  absl::Status Add(CheckedChunk& chunk, SteadyTime deadline, Place* place = nullptr)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   // The oldest chunks that fit a group; blocks until there are some, or `deadline`, or Close:
   // then empty. Per trial and writer the sequences of a group are contiguous and of one generation.
@@ -84,6 +113,7 @@ class CommitQueue {
 
  private:
   // No chunk need wait for company any more.
+  void GiveBack(std::int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   bool GroupFullLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   bool HasRoom(std::size_t chunk_count, std::int64_t group_bytes, std::int64_t more_bytes) const;
   std::vector<CheckedChunk> CutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -92,6 +122,7 @@ class CommitQueue {
   mutable absl::Mutex mu_;
   std::deque<CheckedChunk> pending_ ABSL_GUARDED_BY(mu_);
   std::int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  std::int64_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;
 };
 

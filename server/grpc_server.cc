@@ -31,6 +31,8 @@ namespace stepwell {
 namespace {
 
 constexpr int kMessageSendBytesMax = 64 << 20;
+// What a client may send of a stream before it is read: 5 MB/s where an answer takes 50 ms.
+constexpr int kStreamWindowBytes = 256 << 10;
 // Before strangers are looked at again.
 constexpr int kAcceptsPerTurn = 64;
 
@@ -43,6 +45,10 @@ void SetArguments(grpc::ServerBuilder& builder, int threads_max) {
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 100);
+  // Else a stream's grows by what a fast connection could have under way, to megabytes that lie here while nothing of
+  // them can be taken.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
   // ChannelzCalls asks for its counters; nothing is kept of their history.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);
   builder.AddChannelArgument(GRPC_ARG_MAX_CHANNEL_TRACE_EVENT_MEMORY_PER_NODE, 0);

@@ -23,8 +23,8 @@
 
 namespace stepwell {
 
-// What is read of a stream while its thread handles what came before: so much, or one message. A thread
-// that is woken for each message is switched to for each; the next read is begun where the last one ended.
+// What is read of a stream while its thread handles what came before: so much, or one message, or none while the queue fills
+// up. A thread that is woken for each message is switched to for each; the next read is begun where the last one ended.
 constexpr std::size_t kReadAheadBytes = 64 << 10;
 // What a message takes beside its bytes, so that empty ones are bounded too: 64 of them.
 constexpr std::size_t kReadAheadBytesOfMessage = 1 << 10;
@@ -91,9 +91,10 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   void Run();
   void ReadAll();
   using Inputs = std::vector<grpc::ByteBuffer>;
-  // Waits for messages; false at the end of them. Goes on reading where room was what lacked.
+  // Waits for messages; false at the end of them. Goes on reading where room was what lacked, or its caller's work.
   bool TakeInputs(Inputs& inputs);
   void HandleInput(grpc::ByteBuffer& input);
+  bool QueueFillsUp() const;
   void Drain();
   // Starts the next write if there is something to write.
   void Kick();
@@ -179,25 +180,39 @@ bool StreamReactor::TakeInputs(Inputs& inputs) {
     return !inputs_.empty() || input_ended_ || broken_ || stream_ended_;
   };
   inputs.clear();
+  bool is_left_out = false;
+  {
+    absl::MutexLock lock(&mu_);
+    is_left_out = !reading_ && !input_ended_ && inputs_.empty();
+    reading_ = reading_ || is_left_out;
+  }
+  if (is_left_out) StartRead(&read_);
+  bool is_large = false;
   {
     absl::MutexLock lock(&mu_);
     mu_.Await(absl::Condition(&has_news));
     if (stream_ended_ || inputs_.empty()) return false;
     inputs.swap(inputs_);
+    is_large = read_bytes_ >= kReadAheadBytes;
     read_bytes_ = 0;
     if (reading_ || input_ended_) return true;
+  }
+  // The next one of each stream would be as much again while nothing of it can be taken.
+  if (is_large && QueueFillsUp()) return true;
+  {
+    absl::MutexLock lock(&mu_);
     reading_ = true;
   }
   StartRead(&read_);
   return true;
 }
 
+bool StreamReactor::QueueFillsUp() const {
+  const CommitQueue& queue = service_.context_.queue;
+  return queue.bytes() >= queue.bytes_max() / 2;
+}
+
 void StreamReactor::ReadAll() {
-  {
-    absl::MutexLock lock(&mu_);
-    reading_ = true;
-  }
-  StartRead(&read_);
   Inputs inputs;
   while (TakeInputs(inputs)) {
     for (grpc::ByteBuffer& input : inputs) {
@@ -225,6 +240,8 @@ void StreamReactor::HandleInput(grpc::ByteBuffer& input) {
     const MalformedMessage malformed = DescribeMalformed(flat);
     return stream_->HandleMalformed(malformed.writer, malformed.complaint, bytes);
   }
+  // It may wait long: once is enough.
+  input.Clear();
   // A chunk that is too large is consumed like any other bad one.
   if (bytes > kMessageBytesMax && !request_.has_chunk()) {
     return stream_->HandleMalformed(

@@ -144,6 +144,8 @@ class IngestStream final : public CommitListener,
   CheckedChunk NewChunk(const IngestSession& session);
   void CountOff(const CheckedChunk& chunk) ABSL_LOCKS_EXCLUDED(mu_);
   void AwaitRoom() ABSL_LOCKS_EXCLUDED(mu_);
+  // Before a large chunk takes more than its bytes; false where the stream ends first.
+  [[nodiscard]] bool AwaitPlace(std::size_t body_bytes) ABSL_LOCKS_EXCLUDED(mu_);
   // Takes `amount` of what `payer` may use, once anything is left of it: this stream is not read meanwhile, its client
   // keeps what it has. Tells the client now and then that it is heard, and the registry that its writers are there.
   // Whose token is used up and may hold nobody here (MayHold), `writer` is refused instead, and comes again. False where it was, or
@@ -194,6 +196,8 @@ class IngestStream final : public CommitListener,
   // When the last message came.
   std::atomic<std::int64_t> heard_time_us_;
   SteadyTime said_ = SteadyTime::Now();  // that it is still here; the reader's
+  // Of the chunk in hand, while it waits for nothing but the queue; the reader's.
+  CommitQueue::Place queue_place_;
   // What costs nothing of messages that store nothing, and of those that were under way as their writer was refused. The
   // reader's.
   RateAllowance control_left_;

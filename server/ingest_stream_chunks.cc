@@ -15,6 +15,10 @@ namespace {
 constexpr std::int64_t kInflightBytesMax = 4 * kCreditBytesMax;
 // Beside its bytes, what a chunk costs in the queue.
 constexpr std::int64_t kChunkOverheadBytes = 512;
+// Smaller ones are decoded at once: what one for each stream takes is little.
+constexpr std::size_t kLargeBodyBytes = 16 << 10;
+// What a body becomes, its journal entry with it, of doubles in one column; of others it may be more or less.
+constexpr std::int64_t kDecodedPerBodyByte = 3;
 
 }  // namespace
 
@@ -75,9 +79,11 @@ void IngestStream::HandleChunk(const pb::Chunk& chunk) {
   AwaitRoom();
   std::uint64_t from = 0;
   if (!TakeRange(chunk.writer(), *session, chunk.sequence(), chunk.sequence(), from)) return;
+  if (!AwaitPlace(chunk.body().size())) return;
   ChunkContent content = CheckChunkContent(chunk, session->refs(), session->writer_no());
   if (!AwaitAllowanceOf(chunk.writer(), *session, RateKind::kIngestSamples,
                         static_cast<double>(content.decoded.sample_count))) {
+    queue_place_ = {};
     return;
   }
   CheckedChunk checked = NewChunk(*session);
@@ -132,7 +138,22 @@ void IngestStream::AwaitRoom() {
   mu_.Await(absl::Condition(&has_room));
 }
 
+bool IngestStream::AwaitPlace(std::size_t body_bytes) {
+  if (body_bytes < kLargeBodyBytes) return true;
+  const std::int64_t bytes = kDecodedPerBodyByte * static_cast<std::int64_t>(body_bytes);
+  while (!ended()) {
+    auto place = context_.queue.Hold(bytes, SteadyTime::Now() + absl::Seconds(1));
+    if (place.ok()) {
+      queue_place_ = *std::move(place);
+      return true;
+    }
+    if (place.status().code() != absl::StatusCode::kResourceExhausted) return false;
+  }
+  return false;
+}
+
 void IngestStream::Enqueue(IngestSession& session, CheckedChunk chunk) {
+  CommitQueue::Place place = std::move(queue_place_);
   chunk.checked_time = SteadyTime::Now();
   chunk.bytes = static_cast<std::int64_t>(chunk.journal_entry.size()) + chunk.decoded.bytes +
                 kChunkOverheadBytes;
@@ -145,7 +166,8 @@ void IngestStream::Enqueue(IngestSession& session, CheckedChunk chunk) {
   }
   // Blocks while the queue is full: this stream is not read meanwhile.
   while (!ended()) {
-    const absl::Status queued = context_.queue.Add(chunk, SteadyTime::Now() + absl::Seconds(1));
+    const absl::Status queued =
+        context_.queue.Add(chunk, SteadyTime::Now() + absl::Seconds(1), &place);
     if (queued.ok()) return;
     // The master is stopping. It ends this stream itself, once what the queue took before is acked.
     if (queued.code() != absl::StatusCode::kResourceExhausted) return;

@@ -74,6 +74,8 @@ bool IngestStream::AwaitAllowance(const std::string& writer, RateKind kind, cons
       }
       return false;
     }
+    // Others' chunks wait for no rate of this one's.
+    queue_place_ = {};
     const SteadyTime begin = SteadyTime::Now();
     bool ends = false;
     {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <set>
 
@@ -52,6 +53,12 @@ class FrozenPostgres {
   std::vector<pid_t> stopped_;
 };
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr std::int64_t kSanitizerBytes = 272 << 20;
+#else
+constexpr std::int64_t kSanitizerBytes = 0;
+#endif
+
 // The memory of a process now.
 std::int64_t ResidentBytes(pid_t pid) {
   const std::vector<std::string> fields =
@@ -61,15 +68,21 @@ std::int64_t ResidentBytes(pid_t pid) {
                                                                   : -1;
 }
 
-// Sends its first chunks, and once it is let go all of them, as fast as the stream takes them, whatever its
+// Sends its first chunks, which are small, and once it is let go all of them, as fast as the stream takes them, whatever its
 // credit says; opens again and sends again what is not acked when the stream ends. Notes the credit that it
 // is told.
 class GreedyWriter {
  public:
   static constexpr std::uint64_t kFirstChunks = 10;
 
-  GreedyWriter(const std::string& address, std::uint64_t chunk_count, std::size_t padding, int rank)
-      : client_(address), chunk_count_(chunk_count), padding_(padding), rank_(rank) {
+  // Of a chunk. Padding is read and passed over: it lies with the stream, never in the queue.
+  struct Load {
+    std::size_t sample_count = 1;
+    std::size_t padding = 0;
+  };
+
+  GreedyWriter(const std::string& address, std::uint64_t chunk_count, Load load, int rank)
+      : client_(address), chunk_count_(chunk_count), load_(load), rank_(rank) {
     worker_ = Worker("greedy", [this] { Run(); });
   }
   ~GreedyWriter() {
@@ -97,6 +110,8 @@ class GreedyWriter {
     absl::MutexLock lock(&mu_);
     return acked_;
   }
+  bool has_begun() const { return acked() >= kFirstChunks; }
+  bool goes_on() const { return acked() > kFirstChunks; }
   bool done() const { return acked() >= chunk_count_; }
   std::int64_t trial_id() const {
     absl::MutexLock lock(&mu_);
@@ -159,16 +174,17 @@ class GreedyWriter {
   }
 
   v1::StreamChunksRequest Chunk(std::uint64_t sequence) const {
+    const Load load = sequence <= kFirstChunks ? Load() : load_;
     const double value = rank_ * 1e6 + static_cast<double>(sequence);
-    v1::ChunkBody body = OneColumn(1, NowUs(), 1000, {value});
+    v1::ChunkBody body = OneColumn(1, NowUs(), 1000, std::vector<double>(load.sample_count, value));
     body.GetReflection()->MutableUnknownFields(&body)->AddLengthDelimited(
-        1000, std::string(padding_, 'p'));
+        1000, std::string(load.padding, 'p'));
     return ChunkMessage(writer_, sequence, body);
   }
 
   IngestClient client_;
   const std::uint64_t chunk_count_;
-  const std::size_t padding_;
+  const Load load_;
   const int rank_;
   const Uuid writer_ = Uuid::Random();
   mutable absl::Mutex mu_;
@@ -183,6 +199,14 @@ class GreedyWriter {
 
 class DeadDatabaseTest : public SpineTest {
  protected:
+  using Writers = std::vector<std::unique_ptr<GreedyWriter>>;
+
+  static std::function<bool()> AllSay(const Writers& writers, bool (GreedyWriter::*says)() const) {
+    return [&writers, says] {
+      return std::all_of(writers.begin(), writers.end(),
+                         [says](const auto& writer) { return (*writer.*says)(); });
+    };
+  }
   pid_t MasterPid() const {
     const auto ready = nlohmann::json::parse(ReadText(scratch_ / "master.ready"), nullptr, false);
     return ready.is_object() ? ready.value("pid", 0) : 0;
@@ -203,25 +227,13 @@ TEST_F(DeadDatabaseTest, ClientsWaitMemoryIsBoundedAndAllGoesOnByItself) {
   const pid_t master_pid = MasterPid();
   const std::int64_t idle = ResidentBytes(master_pid);
   ASSERT_GT(idle, 0);
-  std::vector<std::unique_ptr<GreedyWriter>> writers;
+  Writers writers;
   for (int rank = 0; rank < kWriterCount; ++rank) {
-    writers.push_back(
-        std::make_unique<GreedyWriter>(master_->grpc_address(), kChunkCount, kPadding, rank));
+    writers.push_back(std::make_unique<GreedyWriter>(
+        master_->grpc_address(), kChunkCount, GreedyWriter::Load{.padding = kPadding}, rank));
   }
-  const auto all = [&](bool (GreedyWriter::*says)() const) {
-    return [&writers, says] {
-      return std::all_of(writers.begin(), writers.end(),
-                         [says](const auto& writer) { return (*writer.*says)(); });
-    };
-  };
-  ASSERT_TRUE(Eventually(
-      [&] {
-        return std::all_of(writers.begin(), writers.end(), [](const auto& writer) {
-          return writer->acked() >= GreedyWriter::kFirstChunks;
-        });
-      },
-      absl::Seconds(60)))
-      << master_->LogTail();
+  const auto all = [&](bool (GreedyWriter::*says)() const) { return AllSay(writers, says); };
+  ASSERT_TRUE(Eventually(all(&GreedyWriter::has_begun), absl::Seconds(60))) << master_->LogTail();
 
   FrozenPostgres frozen(master_->PostmasterPid());
   ASSERT_GT(frozen.count(), 1U);
@@ -263,6 +275,54 @@ TEST_F(DeadDatabaseTest, ClientsWaitMemoryIsBoundedAndAllGoesOnByItself) {
   EXPECT_EQ(std::set<double>(stored.begin(), stored.end()).size(), kWriterCount * kChunkCount);
 }
 
+// Each takes little of the queue by itself: what is held of its stream is what counts, in gRPC and while it waits.
+TEST_F(DeadDatabaseTest, OfEachOfManyStreamsThatSendOnOneMessageIsHeld) {
+  constexpr std::int64_t kQueueBytes = 8 << 20;
+  constexpr int kWriterCount = 64;
+  // 572 KiB as they travel, 1.7 MiB once they are decoded.
+  constexpr GreedyWriter::Load kLoad{.sample_count = 58'000};
+  constexpr std::int64_t kMessageBytes = 572 << 10;
+  constexpr std::int64_t kWindowBytes = 256 << 10;
+  // Of the master, above what it has idle: a message and a window of each stream, the queue, the group in the
+  // committer's hands with its rows and its copy for the wire, and what malloc and 64 threads keep.
+  constexpr std::int64_t kGrowthBytesMax = kWriterCount * (kMessageBytes + kWindowBytes) +
+                                           kQueueBytes + (24 << 20) + (24 << 20) + kSanitizerBytes;
+  StartMaster({"--queue-bytes", absl::StrCat(kQueueBytes)});
+  const pid_t master_pid = MasterPid();
+  const std::int64_t idle = ResidentBytes(master_pid);
+  ASSERT_GT(idle, 0);
+  Writers writers;
+  for (int rank = 0; rank < kWriterCount; ++rank) {
+    // More than anybody holds of it.
+    writers.push_back(std::make_unique<GreedyWriter>(master_->grpc_address(), 1000, kLoad, rank));
+  }
+  ASSERT_TRUE(Eventually(AllSay(writers, &GreedyWriter::has_begun), absl::Seconds(60)))
+      << master_->LogTail();
+  std::int64_t most = 0;
+  {
+    FrozenPostgres frozen(master_->PostmasterPid());
+    ASSERT_GT(frozen.count(), 1U);
+    for (const auto& writer : writers) writer->LetGo();
+    // They push all the while.
+    Eventually(
+        [&] {
+          most = std::max(most, ResidentBytes(master_pid));
+          return false;
+        },
+        absl::Seconds(8));
+    EXPECT_FALSE(std::any_of(writers.begin(), writers.end(), [](const auto& writer) {
+      return writer->goes_on();
+    })) << "nothing can have been committed";
+  }
+  std::printf("resident %lld MiB idle, at most %lld MiB while the database stood; bound %lld MiB\n",
+              static_cast<long long>(idle >> 20), static_cast<long long>(most >> 20),
+              static_cast<long long>((idle + kGrowthBytesMax) >> 20));
+  EXPECT_LT(most - idle, kGrowthBytesMax);
+  EXPECT_TRUE(Eventually(AllSay(writers, &GreedyWriter::goes_on), absl::Seconds(90)))
+      << master_->LogTail();
+  ASSERT_TRUE(master_->running());
+}
+
 TEST_F(DeadDatabaseTest, AStopWaitsTenSecondsForIt) {
   MasterProcess::Options options;
   options.scratch = scratch_.path();
@@ -277,7 +337,8 @@ TEST_F(DeadDatabaseTest, AStopWaitsTenSecondsForIt) {
     SCOPED_TRACE(is_idle ? "idle" : "a chunk on its way");
     ASSERT_TRUE(master_->StartAndWait()) << master_->LogTail();
     std::optional<GreedyWriter> writer;
-    writer.emplace(master_->grpc_address(), is_idle ? 5 : 100'000, 1000, 0);
+    writer.emplace(master_->grpc_address(), is_idle ? 5 : 100'000,
+                   GreedyWriter::Load{.padding = 1000}, 0);
     writer->LetGo();
     ASSERT_TRUE(Eventually([&] { return writer->acked() >= 5; }, absl::Seconds(60)));
     absl::Duration took;

@@ -220,8 +220,9 @@ TEST_F(LimitsTest, ReadsAreShedWhileSamplesWaitAndNoWriterIsRefused) {
   const std::vector<std::unique_ptr<Stalled>> stalled = Stall(4);
   EXPECT_TRUE(AskForTrial("read").ok());
   std::ofstream(hold) << "held";
-  // The first is what the committer holds, the others fill the queue.
-  for (int i = 0; i < 6; ++i) {
+  // The first is what the committer holds, the second fills the queue, the third waits to be decoded: one more would wait
+  // here.
+  for (int i = 0; i < 3; ++i) {
     ++sequence_;
     ASSERT_TRUE(stream.Send(
         ChunkMessage(healthy_, sequence_,

@@ -93,6 +93,41 @@ TEST(CommitQueueTest, IsBoundedAndLeavesTheChunkWhereItIsFull) {
   EXPECT_EQ(queue.Add(third, SteadyTime::InfiniteFuture()).code(), absl::StatusCode::kUnavailable);
 }
 
+TEST(CommitQueueTest, PlacesTakeOfItsRoomAndAreUsedUpOrGivenBack) {
+  CommitQueue queue({.queue_bytes_max = 250});
+  Add(queue, Chunk(1, 1, 1));
+  auto place = queue.Hold(1000, SteadyTime::Now());
+  ASSERT_TRUE(place.ok()) << "there was room left";
+  // Full for those with places and those without.
+  EXPECT_EQ(queue.Hold(1, SteadyTime::Now()).status().code(), absl::StatusCode::kResourceExhausted);
+  CheckedChunk other = Chunk(2, 1, 1);
+  EXPECT_EQ(queue.Add(other, SteadyTime::Now()).code(), absl::StatusCode::kResourceExhausted);
+  CheckedChunk second = Chunk(1, 2, 2);
+  EXPECT_TRUE(queue.Add(second, SteadyTime::Now(), &*place).ok());
+  EXPECT_EQ(queue.bytes(), 200);
+  // Once: what it held is free again, and nothing is given back behind it.
+  CheckedChunk third = Chunk(1, 3, 3);
+  EXPECT_EQ(queue.Add(third, SteadyTime::Now(), &*place).code(),
+            absl::StatusCode::kResourceExhausted);
+  {
+    auto last = queue.Hold(50, SteadyTime::Now());
+    ASSERT_TRUE(last.ok());
+    *place = *std::move(last);
+    EXPECT_FALSE(queue.Hold(1, SteadyTime::Now()).ok());
+    *place = {};
+  }
+  EXPECT_TRUE(queue.Hold(1, SteadyTime::Now()).ok());
+  auto waits = queue.Hold(50, SteadyTime::Now());
+  ASSERT_TRUE(waits.ok());
+  Worker taker("taker", [&] { queue.Take(SteadyTime::InfiniteFuture()); });
+  EXPECT_TRUE(queue.Hold(50, SteadyTime::Now() + absl::Seconds(10)).ok());
+  queue.Close();
+  EXPECT_EQ(queue.Hold(1, SteadyTime::InfiniteFuture()).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(queue.Add(third, SteadyTime::InfiniteFuture(), &*waits).code(),
+            absl::StatusCode::kUnavailable);
+}
+
 TEST(CommitQueueTest, WhatGoesInComesOutOnceAndInOrder) {
   std::mt19937_64 random(TestSeed());
   CommitQueue queue({.chunk_count_max = 16, .queue_bytes_max = 5000});

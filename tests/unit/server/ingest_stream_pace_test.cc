@@ -56,6 +56,29 @@ TEST_F(IngestStreamPaceTest, AStreamThatEndsWhileItWaitsMakesNoSeries) {
   }
 }
 
+TEST_F(IngestStreamPaceTest, OneThatWaitsForItsRateHoldsNoPlaceInTheQueue) {
+  auto stream = NewPacedStream();
+  Begin(*stream, writer_);
+  UseUp(RateKind::kIngestSamples);
+  const auto nearly_all = queue_.Hold(queue_.bytes_max() - 1, SteadyTime::Now());
+  ASSERT_TRUE(nearly_all.ok());
+  std::thread reader([&] {
+    pb::StreamChunksRequest large;
+    *large.mutable_chunk() = MakeChunk(1, MakeBody(1, std::vector<double>(10'000, 1.5)));
+    large.mutable_chunk()->set_writer(writer_.ToBytes());
+    stream->Handle(large);
+  });
+  const auto slowed = [&] {
+    return limits_.counts().slowed_seconds[static_cast<std::size_t>(RateKind::kIngestSamples)];
+  };
+  for (int i = 0; i < 500 && slowed() == 0; ++i) absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_GT(slowed(), 0);
+  EXPECT_TRUE(queue_.Hold(1, SteadyTime::Now()).ok()) << "others wait for it";
+  stream->End(absl::CancelledError("the client has gone"));
+  reader.join();
+  stream->Finish();
+}
+
 // By whoever archives its trial, or takes its token back, meanwhile: it was told, and what it had sent before is not stored.
 TEST_F(IngestStreamPaceTest, AWriterThatIsRefusedWhileItWaitsStoresNothingMore) {
   for (const RateKind kind : {RateKind::kIngestSamples, RateKind::kIngestBytes}) {
