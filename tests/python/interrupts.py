@@ -1,7 +1,8 @@
 """Ctrl-C at each line of a trial, one after the other: text for the head of its source."""
 
 # interrupt_each(live, is_ours): calls live() until an interrupt at none of its lines ended it. How many lines there are,
-# and those whose interrupt it did not end with: somebody swallowed that.
+# and those whose interrupt it did not end with: somebody swallowed that. interrupt_twice() does so at the first two times
+# that live() comes to a line by the same two calls, after(line) behind each.
 SOURCE = """
 import sys
 def interrupt_each(live, is_ours, after=lambda line: None):
@@ -26,4 +27,29 @@ def interrupt_each(live, is_ours, after=lambda line: None):
             swallowed.append(place)
         finally: sys.settrace(None)
         after(line)
+def interrupt_twice(live, is_ours, after):
+    done, swallowed = set(), []
+    while True:
+        seen, place = {}, None
+        def trace(frame, event, arg):
+            nonlocal place
+            if not is_ours(frame.f_code): return None
+            if event == "line" and place is None:
+                callers = frame, frame.f_back, frame.f_back and frame.f_back.f_back
+                here = tuple((one.f_code, one.f_lineno) for one in callers if one is not None)
+                seen[here] = seen.get(here, 0) + 1
+                if seen[here] <= 2 and (here, seen[here]) not in done:
+                    done.add((here, seen[here]))
+                    place = f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}"
+                    raise KeyboardInterrupt
+            return trace
+        sys.settrace(trace)
+        try: live()
+        except KeyboardInterrupt: pass
+        else:
+            sys.settrace(None)
+            if place is None: return len(done), swallowed
+            swallowed.append(place)
+        finally: sys.settrace(None)
+        after(len(done))
 """

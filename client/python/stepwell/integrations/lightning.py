@@ -53,16 +53,17 @@ class Actions:
         trainer = getattr(module, "_trainer", None)
         if trainer is None or any(isinstance(one, _find("StepwellCallback")) for one in trainer.callbacks):
             return
-        self._trainer, self.where = trainer, lambda: _where(trainer)
         self._counter = _make_counter(self.training)
+        self._trainer, self.where = trainer, lambda: _where(trainer)
         trainer.callbacks.append(self._counter)
 
     def finish(self) -> None:
         self.training.finish()
-        trainer, self._trainer = self._trainer, None
+        trainer = self._trainer
         if trainer is not None:
             self.where = None
             trainer.callbacks[:] = [one for one in trainer.callbacks if one is not self._counter]
+            self._trainer = None  # last: an interrupt leaves it to be done again
 
     def __reduce__(self) -> Any:
         """A copy, as of a trainer that is spawned, has told nothing yet."""
@@ -205,24 +206,30 @@ def _make_profiler() -> type:
 class _Callback:
     """What the callback does, beside its class's."""
 
+    def __init__(self) -> None:
+        self.actions: Actions | None = None  # an interrupt of a trainer's begin leaves none
+
     def install(self, trainer: Any, run: Run | None, stage: str) -> None:
         profiler = trainer.profiler
         kind = _find("StepwellProfiler")
         if not isinstance(profiler, kind):
             profiler = trainer.profiler = kind(run, then=profiler)
-        self.actions = profiler._stepwell
-        training = self.actions.training
+        self.actions = actions = profiler._stepwell
+        training = actions.training
         training.train_begins() if stage == "fit" else training.evaluation_begins()
-        self.actions.where = lambda: _where(trainer)
+        actions.where = lambda: _where(trainer)
 
     def samples(self, batch: Any) -> None:
-        self.actions.training.add_samples(samples_of(batch))
+        if self.actions is not None:
+            self.actions.training.add_samples(samples_of(batch))
 
     def leave(self) -> None:
-        self.actions.training.leave()
+        if self.actions is not None:
+            self.actions.training.leave()
 
     def finish(self) -> None:
-        self.actions.training.finish()
+        if self.actions is not None:
+            self.actions.training.finish()
 
 
 def _where(trainer: Any) -> dict[str, Any]:
@@ -238,6 +245,9 @@ def _make_counter(training: Training) -> Any:
     class StepwellCounter(_package().Callback):  # type: ignore[misc]
         def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
             training.add_samples(samples_of(batch))
+
+        def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+            training.finish()
 
     return StepwellCounter()
 
