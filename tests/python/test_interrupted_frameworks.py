@@ -63,7 +63,9 @@ def is_left(): return type(other) is Other
 """
 
 # A trainer tells its callbacks of an exception.
-_LIGHTNING = _KEEPS + """
+LIGHTNING_STEPS = ("step", "to_device", "train_batch", "train_batch/optimizer_step", "train_batch/optimizer_step/forward",
+                   "dataloader_next", "samples_per_second", "callback/Other/on_train_batch_end")  # fmt: skip
+LIGHTNING = _KEEPS + """
 import contextlib
 class Callback: pass
 for name in ("setup", "teardown", "on_train_batch_start", "on_train_batch_end", "on_validation_start", "on_exception"):
@@ -244,17 +246,15 @@ class InterruptedFrameworksTest(ProductTest):
             ("eval_batch",))  # fmt: skip
 
     def test_of_lightnings_callback_and_its_profiler(self):
-        names = ("step", "to_device", "train_batch", "train_batch/optimizer_step", "train_batch/optimizer_step/forward",
-                 "dataloader_next", "samples_per_second", "callback/Other/on_train_batch_end")  # fmt: skip
-        of = _LIGHTNING.replace("PACKAGE", "pytorch_lightning")
+        of = LIGHTNING.replace("PACKAGE", "pytorch_lightning")
         for name, callbacks, profiler, left in [
             ("callback", "[Other(), StepwellCallback()]", "None", ["Other", "StepwellCallback"]),
             ("profiler", "[Other()]", "StepwellProfiler()", ["Other"]),
         ]:  # fmt: skip
             with self.subTest(name):
                 self.part = name
-                self.assert_whole_after_each(of.replace("CALLBACKS", callbacks).replace("PROFILER", profiler), str(left), names,
-                                             ("eval_batch",))  # fmt: skip
+                self.assert_whole_after_each(of.replace("CALLBACKS", callbacks).replace("PROFILER", profiler), str(left),
+                                             LIGHTNING_STEPS, ("eval_batch",))  # fmt: skip
 
     def test_of_composer(self):
         self.assert_whole_after_each(_COMPOSER, str([True] * 6), (

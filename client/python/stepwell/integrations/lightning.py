@@ -29,6 +29,7 @@ _SCOPES = {
     "backward": "backward", "optimizer_step": "optimizer_step", "lr_scheduler_step": "step_lr_schedulers",
     "validation_step": "eval_batch", "test_step": "eval_batch",
 }  # fmt: skip
+_NAMES = ("lightning.pytorch", "pytorch_lightning")
 _EVAL_FETCHES = ("val_next", "test_next", "predict_next")
 
 
@@ -128,23 +129,22 @@ def _is_scope(kind: str, name: str) -> bool:
     return kind in ("", "Strategy")
 
 
-def _package() -> Any:
-    """Whichever of its two names the training uses."""
+def _packages() -> list[Any]:
+    """Those of its two names that the program has imported, for either may train; where it has none, the one that there is."""
     import importlib
     import sys
 
-    if "lightning.pytorch" in sys.modules or "pytorch_lightning" not in sys.modules:
-        try:
-            return importlib.import_module("lightning.pytorch")
-        except ModuleNotFoundError:
-            pass
-    return importlib.import_module("pytorch_lightning")
+    imported = [name for name in _NAMES if name in sys.modules]
+    try:
+        return [importlib.import_module(name) for name in imported or _NAMES[:1]]
+    except ModuleNotFoundError:
+        return [importlib.import_module(_NAMES[1])]
 
 
 def _make_profiler() -> type:
-    base = _package().profilers.Profiler
+    bases = [package.profilers.Profiler for package in _packages()]
 
-    class StepwellProfiler(base):  # type: ignore[misc, valid-type]
+    class StepwellProfiler(*bases):  # type: ignore[misc]
         """`then` is another profiler, which is told all of it, too."""
 
         def __init__(self, run: Run | None = None, then: Any = None) -> None:
@@ -242,7 +242,9 @@ def _where(trainer: Any) -> dict[str, Any]:
 def _make_counter(training: Training) -> Any:
     """What the profiler is not told: the batch."""
 
-    class StepwellCounter(_package().Callback):  # type: ignore[misc]
+    bases = [package.Callback for package in _packages()]
+
+    class StepwellCounter(*bases):  # type: ignore[misc]
         def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
             training.add_samples(samples_of(batch))
 
@@ -253,9 +255,9 @@ def _make_counter(training: Training) -> Any:
 
 
 def _make_callback() -> type:
-    base = _package().Callback
+    bases = [package.Callback for package in _packages()]
 
-    class StepwellCallback(base):  # type: ignore[misc, valid-type]
+    class StepwellCallback(*bases):  # type: ignore[misc]
         def __init__(self, run: Run | None = None) -> None:
             self._run = run
             self._stepwell = _Callback()
@@ -284,8 +286,9 @@ _MAKERS = {"StepwellProfiler": _make_profiler, "StepwellCallback": _make_callbac
 def _find(name: str) -> Any:
     made = globals().get(name)
     if made is None:
-        made = globals()[name] = _MAKERS[name]()
+        made = _MAKERS[name]()
         made.__module__, made.__qualname__ = __name__, name
+        globals()[name] = made
     return made
 
 
