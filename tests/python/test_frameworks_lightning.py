@@ -23,8 +23,10 @@ class LightningPackageTest(test_frameworks.LightningTest):
     for name in ("{_OTHER}", "{self.module}"):
         pl = sys.modules[name]
         class Of(pl.LightningModule):
-            __init__, training_step, configure_optimizers = (vars(Model)[it] for it in
-                ("__init__", "training_step", "configure_optimizers"))
+            def __init__(self):
+                super().__init__()
+                self.layer = nn.Linear(8, 2)
+            training_step, configure_optimizers = Model.training_step, Model.configure_optimizers
         for more in (dict(callbacks=StepwellCallback()), dict(profiler=StepwellProfiler())):
             trainer(max_epochs=1, enable_checkpointing=False, **more).fit(Of(), loader())
             print(name, *more)
