@@ -2,7 +2,7 @@
 
 # interrupt_each(live, is_ours): calls live() until an interrupt at none of its lines ended it. How many lines there are,
 # and those whose interrupt it did not end with: somebody swallowed that. interrupt_twice() does so at the first two times
-# that live() comes to a line by the same two calls, after(line) behind each.
+# that live() comes to a line by the same two calls, after(line) behind each; interrupt_some() at `count` of its lines, at random.
 SOURCE = """
 import sys
 def interrupt_each(live, is_ours, after=lambda line: None):
@@ -52,4 +52,28 @@ def interrupt_twice(live, is_ours, after):
             swallowed.append(place)
         finally: sys.settrace(None)
         after(len(done))
+def interrupt_some(live, is_ours, after, count, seed):
+    import random
+    def lines_of(wanted):
+        line, place = 0, None
+        def trace(frame, event, arg):
+            nonlocal line, place
+            if not is_ours(frame.f_code): return None
+            if event == "line":
+                line += 1
+                if line == wanted:
+                    place = f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}"
+                    raise KeyboardInterrupt
+            return trace
+        sys.settrace(trace)
+        try: live()
+        except (KeyboardInterrupt, SystemExit): place = None    # which Lightning makes of it
+        finally: sys.settrace(None)
+        return line, place
+    line_count, swallowed = lines_of(0)[0], []
+    for line in random.Random(seed).sample(range(1, line_count + 1), count):
+        _, place = lines_of(line)
+        if place is not None: swallowed.append(place)
+        after(line)
+    return line_count, swallowed
 """
