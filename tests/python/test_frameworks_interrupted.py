@@ -24,7 +24,8 @@ class InterruptedTest(FrameworkTest):
         seed = random.SystemRandom().getrandbits(32)
         with self.subTest(seed=seed):
             more = _INTERRUPTS.replace("COUNT", str(_COUNT)).replace("SEED", str(seed))
-            out, err = self.train("".join("    " + line + "\n" for line in interrupts.SOURCE.splitlines()) + source + more, **variables)
+            helper = "".join(f"    {line}\n" for line in interrupts.SOURCE.splitlines())
+            out, err = self.train(helper + source + more, **variables)
             self.assertIn("[]\n", out, out)
             self.assertNotIn("Exception ignored", err)
             found = self.samples()

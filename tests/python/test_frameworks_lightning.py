@@ -11,8 +11,8 @@ class LightningPackageTest(test_frameworks.LightningTest):
     """All that holds under the other name."""
 
     module = "lightning.pytorch"
-    MODEL = test_frameworks.LightningTest.MODEL.replace("import pytorch_lightning as pl", "import lightning.pytorch as pl").replace(
-        'getLogger("pytorch_lightning")', 'getLogger("lightning.pytorch")')  # fmt: skip
+    MODEL = test_frameworks.LightningTest.MODEL.replace("import pytorch_lightning", f"import {module}").replace(
+        'getLogger("pytorch_lightning")', f'getLogger("{module}")')  # fmt: skip
 
     def test_a_program_that_has_imported_both_trains_with_either(self):
         if reason := test_frameworks.frameworks.reason_to_skip(_OTHER):

@@ -78,7 +78,7 @@ class WindowsTest(ProductTest):
     def test_an_empty_loader_is_no_epoch(self):
         for name, given in [("steps", "run.steps({})"), ("a TrainingLoop", "TrainingLoop(run).steps({})"),
                             ("hooks", "enumerate(torch.utils.data.DataLoader({}))"),
-                            ("hooks behind Accelerate's loaders", "enumerate(Shard(torch.utils.data.DataLoader({})))")]:  # fmt: skip
+                            ("hooks behind Accelerate's", "enumerate(Shard(torch.utils.data.DataLoader({})))")]:  # fmt: skip
             with self.subTest(name):
                 trial = f"{self.trial}.{name}".replace(" ", "_").replace("'", "")
                 out, _ = self.run_trial(f"""
