@@ -98,14 +98,20 @@ for index, batch in run.steps("a", start=7):
     tracker.log({"loss": 1.5, "name": "text"}, step=41)
     tracker.log({"loss": 2.5})
 tracker.log({"loss": 3.5}, step=42)
-for step in (-1, 2**31, 1.5): tracker.log({"other": 0}, step=step)
+class Tensor:
+    def __init__(self, value): self.value = value
+    def __index__(self):
+        if isinstance(self.value, float): raise TypeError("only integer tensors of a single element can be converted to an index")
+        return self.value
+for step in (-1, 2**31, 1.5, Tensor(41.0)): tracker.log({"other": 0}, step=step)
+tracker.log({"loss": 5.5}, step=Tensor(44))
 run.off()
 tracker.log({"loss": 4.5}, step=43)
 """)
-        stored = self.await_counts({"loss": 3, "other": 3, "step": 1, "dataloader_next": 2})
+        stored = self.await_counts({"loss": 4, "other": 4, "step": 1, "dataloader_next": 2})
         found = [(sample.batch, sample.value) for sample in stored if sample.name == "loss"]
-        self.assertEqual([(7, 2.5), (41, 1.5), (42, 3.5)], sorted(found))
-        self.assertEqual([-1] * 3, [sample.batch for sample in stored if sample.name == "other"])
+        self.assertEqual([(7, 2.5), (41, 1.5), (42, 3.5), (44, 5.5)], sorted(found))
+        self.assertEqual([-1] * 4, [sample.batch for sample in stored if sample.name == "other"])
 
 
 if __name__ == "__main__":

@@ -133,6 +133,54 @@ for number, batch in enumerate(loader):
 """, variables={"PYTHONPATH": _FAKE})
         self.assertEqual([0, 1, 3, 4, 5, 6, 7, 8], [batch for batch, _ in self.of("step")], "2 was left midway")
 
+    def test_by_hooks_a_last_batch_is_a_step_once_it_is_trained_also_where_a_name_holds_the_iterator(self):
+        self.run_trial("import stepwell, torch, accelerate\nrun = stepwell.init()\n" + _CLOCKED + _STEP + """
+from accelerate.data_loader import DataLoaderDispatcher, DataLoaderShard
+def epoch(loader, count, fails=""):
+    items = iter(loader)            # as the Trainer, which asks for no more than there are
+    for number in range(count):
+        batch = next(items)
+        if number == count - 1 and fails: raise KeyError("of the training")
+        train([batch])
+uneven = DataLoaderDispatcher(torch.utils.data.DataLoader(Batches(5)))
+lone = DataLoaderDispatcher(torch.utils.data.DataLoader(Batches(1)))
+for loader, count in ((uneven, 3), (lone, 1), (DataLoaderShard(torch.utils.data.DataLoader(Batches(3))), 3)):
+    for fails in (False, True):
+        try: epoch(loader, count, fails)
+        except KeyError: pass
+    with run.scope("between"): pass
+""", variables={"PYTHONPATH": _FAKE})
+        # Left midway were 5, 7 and 13.
+        wanted = [0, 1, 2, 3, 4, 6, 8, 9, 10, 11, 12]
+        self.assertEqual(wanted, [batch for batch, _ in self.of("step")])
+        self.assertEqual([(0, 3), (1, 7), (2, 5), (3, 3), (4, 7), (6, 1), (8, 1), (9, 2), (10, 3), (11, 1), (12, 2)],
+                         [row for row in self.of("dataloader_next", loader="train") if row[0] in wanted])  # fmt: skip
+        self.assertEqual([-1] * 3, [batch for batch, _ in self.of("between")])
+
+    def test_loaders_are_what_they_were_once_hooks_were_taken_out(self):
+        for imported in ("before", "after", "while they are out"):
+            with self.subTest(imported):
+                trial = f"{self.trial}.{imported}".replace(" ", "_")
+                out, _ = self.run_trial(("import accelerate\n" if imported == "before" else "") + """
+import sys, stepwell, torch
+def inside():
+    from accelerate import data_loader
+    kinds = data_loader.DataLoaderShard, data_loader.DataLoaderDispatcher
+    return [vars(kind)["__iter__"] for kind in kinds] + [vars(kinds[1])["_fetch_batches"]]
+def are_plain(): return {hasattr(one, "__wrapped__") for one in inside()} == {False}
+stepwell.init().close()
+""" + ("" if imported == "while they are out" else "print(are_plain())\n") + _STEP + """
+out = stepwell.init(hooks=False)
+print(are_plain())
+for batch in sys.modules["accelerate"].data_loader.DataLoaderShard(torch.utils.data.DataLoader("abc")): pass
+out.close()
+with stepwell.init() as run:
+    print(are_plain())
+    train(sys.modules["accelerate"].data_loader.DataLoaderShard(torch.utils.data.DataLoader("abc")))
+""", variables={"PYTHONPATH": _FAKE, "STEPWELL_TRIAL": trial})  # fmt: skip
+                self.assertEqual(("" if imported == "while they are out" else "False\n") + "True\nFalse\n", out)
+                self.assertTrue(self.eventually(lambda t=trial: self.counts(t).get("step") == 3), self.counts(trial))
+
     def test_an_integration_tells_each_fetch_with_its_batch(self):
         self.run_trial("import torch, stepwell\n" + _CLOCKED + """
 stepwell.init()
@@ -142,7 +190,7 @@ class Accelerator:
     _optimizers = _schedulers = _models = ()
     def backward(self, loss): pass
     def gather(self, tensor): return tensor
-for kind, count in ((DataLoaderShard, 3), (DataLoaderDispatcher, 4)):
+for kind, count in ((DataLoaderShard, 3), (DataLoaderDispatcher, 4), (DataLoaderDispatcher, 3), (DataLoaderDispatcher, 1)):
     accelerator = Accelerator()
     loader = kind(torch.utils.data.DataLoader(Batches(count)))
     watched = watch(accelerator, loader)
@@ -150,8 +198,9 @@ for kind, count in ((DataLoaderShard, 3), (DataLoaderDispatcher, 4)):
     watched.end()
     for batch in loader: pass
 """, variables={"PYTHONPATH": _FAKE, "STEPWELL_HOOKS": "0"})
-        self.assertEqual([0, 1, 2, 3, 4], [batch for batch, _ in self.of("backward")])
-        self.assertEqual([(0, 1), (1, 2), (2, 3), (3, 3), (4, 7)], self.of("dataloader_next", loader="train"))
+        self.assertEqual(list(range(8)), [batch for batch, _ in self.of("backward")])
+        self.assertEqual([(0, 1), (1, 2), (2, 3), (3, 3), (4, 7), (5, 3), (6, 3), (7, 1)],
+                         self.of("dataloader_next", loader="train"))  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -348,6 +348,39 @@ class AloneTest(ProductTest):
         self.assertEqual("recording\n", out)
         self.assertIn("/no/such/agent", err)
 
+    def test_windows_that_no_agent_was_seen_for_are_known_once_a_later_one_stores_them(self):
+        spool, go = self.temporary / "spool", self.temporary / "go"
+        spool.mkdir(mode=0o700)
+        trial = self.start(f"""
+            import pathlib, time, stepwell
+            run = stepwell.init(start_agent=False)
+            run.record("before", 1)
+            print(run.flush(60), flush=True)            # nobody came for two seconds
+            for window in range(12):
+                run.record("window", window)
+                run.off(); run.on()
+            print("left", flush=True)
+            end = time.monotonic() + 60
+            while not pathlib.Path({str(go)!r}).exists() and time.monotonic() < end: time.sleep(0.01)
+            run.record("after", 1)
+            end = time.monotonic() + 30
+            while not (is_stored := run.flush(30)) and time.monotonic() < end: pass
+            print(is_stored, run.close(60))
+            """, variables={**self.variables, "STEPWELL_SPOOL_DIR": str(spool)})  # fmt: skip
+        self.addCleanup(trial.kill)
+        self.assertEqual(["False\n", "left\n"], [trial.stdout.readline() for _ in range(2)])
+        words = [product.program(), "agent", "--server", product.server(), "--spool-dir", str(spool)]
+        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as agent:
+            try:
+                self.assertTrue(self.eventually((spool / "f1" / "agent.lock").exists))
+                go.write_text("")
+                out, err = trial.communicate(timeout=2 * product.WAIT_S)
+            finally:
+                agent.terminate()
+        self.assertEqual("True True\n", out, err)
+        self.assertIn(f"stored: stepwell report {self.trial}", err)
+        self.assertEqual({"before": 1, "window": 12, "after": 1}, self.counts())
+
     def test_without_a_spool_directory_it_trains_on(self):
         refused = self.temporary / "file"
         refused.write_text("")

@@ -116,8 +116,7 @@ class LightningTest(FrameworkTest):
     def test_the_profiler_alone(self):
         out, _ = self.train(self.MODEL + """
     from stepwell.integrations.lightning import StepwellProfiler
-    from pytorch_lightning.profilers import SimpleProfiler
-    then = SimpleProfiler()
+    then = pl.profilers.SimpleProfiler()
     one = trainer(max_epochs=2, profiler=StepwellProfiler(then=then), enable_checkpointing=False)
     one.fit(Model(), loader(), loader(8))
     print(len(then.recorded_durations["run_training_batch"]), "run_training_batch" in one.profiler.summary())

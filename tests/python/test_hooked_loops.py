@@ -139,7 +139,7 @@ from stepwell._stepping import Stepping
 Stepping(old)                                   # of a run that is over
 train(DataLoader("abc"))
 from stepwell.hooks._planned import Planner
-def broken(planner, run): raise KeyError("of ends")
+def broken(planner, run, epoch): raise KeyError("of ends")
 Planner.ends = broken
 train(DataLoader("abc"))
 print("trained")

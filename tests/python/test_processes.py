@@ -95,6 +95,33 @@ class ProcessesTest(ProductTest):
         self.assertEqual("[0, 1, 2]\n[3, 4, 5]\n", out)
         self.assertTrue(self.eventually(lambda: self.counts().get("step") == 2 + 6), self.counts())
 
+    def test_in_a_sub_interpreter_nothing_is_recorded_and_the_processs_run_goes_on(self):
+        for before in (True, False):
+            with self.subTest(is_loaded_before=before):
+                trial = f"{self.trial}.{before}"
+                out, err = self.run_trial(("import stepwell" if before else "") + """
+try: import _interpreters as interpreters
+except ImportError: import _xxsubinterpreters as interpreters
+one = interpreters.create()
+def run_there(): interpreters.run_string(one, '''if True:
+        import stepwell
+        with stepwell.init(trial="of another interpreter") as run:
+            for index, batch in run.steps("abc"):
+                with run.scope("inner"): run.record("inner", 1)
+        print(index, batch, run.state, flush=True)
+        ''')
+if "stepwell" not in globals(): run_there()
+import stepwell
+with stepwell.init() as run:
+    for index, batch in run.steps("ab"):
+        with run.scope("outer"): run_there()
+    print(index, run.state)
+""", variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+                self.assertEqual("2 c closed\n" * (2 if before else 3) + "1 recording\n", out)
+                self.assertEqual(1, err.count("nothing is recorded: "), err)
+                self.assertIn("sub-interpreter", err)
+                self.await_counts({"step": 2, "outer": 2, "dataloader_next": 3}, trial)
+
     def test_two_threads_that_watch_objects_of_one_class_leave_it_as_it_was(self):
         out, _ = self.run_trial("""
             import threading, time

@@ -7,6 +7,7 @@ import unittest
 import interrupts
 import product
 from product import ProductTest
+from test_hooks import _FAKE
 
 
 class WindowsTest(ProductTest):
@@ -73,6 +74,26 @@ class WindowsTest(ProductTest):
                 wanted = [7, 8, 12, 13, 20, 21]
                 is_there = self.eventually(lambda t=trial, w=wanted: self.batches(t).get("step") == w)
                 self.assertTrue(is_there, self.batches(trial))
+
+    def test_an_empty_loader_is_no_epoch(self):
+        for name, given in [("steps", "run.steps({})"), ("a TrainingLoop", "TrainingLoop(run).steps({})"),
+                            ("hooks", "enumerate(torch.utils.data.DataLoader({}))"),
+                            ("hooks behind Accelerate's", "enumerate(Shard(torch.utils.data.DataLoader({})))")]:  # fmt: skip
+            with self.subTest(name):
+                trial = f"{self.trial}.{name}".replace(" ", "_").replace("'", "")
+                out, _ = self.run_trial(f"""
+                    import stepwell, torch
+                    from accelerate.data_loader import DataLoaderShard as Shard
+                    from stepwell.integrations.pytorch import TrainingLoop
+                    asked = []
+                    def follow(place):
+                        asked.append(place.epoch)
+                        return False
+                    run = stepwell.init(schedule=follow)
+                    for text in ("", "ab", "", "", "c", ""):
+                        for index, batch in {given.format("text")}: print(batch, asked[-1], end=" ")
+                    """, variables={"PYTHONPATH": _FAKE, "STEPWELL_TRIAL": trial})  # fmt: skip
+                self.assertEqual("a 0 b 0 c 1 ", out)
 
     def test_a_function_switches_and_may_be_torchs(self):
         for name, function, wanted in [

@@ -93,7 +93,8 @@ static PyObject* Loop_Leave(PyObject* self, PyObject* Py_UNUSED(ignored)) {
 }
 
 static void Loop_Dealloc(PyObject* self) {
-  // Not where an exception leaves the loop that held it: its batch is left midway.
+  // Not where an exception leaves the loop that held it: its batch is left midway. One that a name held is dropped when
+  // that is handled: its step is whole where it trained.
   if (((Loop*)self)->ends_dropped && PyErr_Occurred() == NULL)
     StepLoop_EndLast(&((Loop*)self)->loop);
   StepLoop_Leave(&((Loop*)self)->loop);

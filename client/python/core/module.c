@@ -162,6 +162,13 @@ static PyObject* UploadTrace(PyObject* Py_UNUSED(self), PyObject* args) {
   return PyBool_FromLong(is_left);
 }
 
+static int IsMainInterpreter(void) { return PyInterpreterState_Get() == PyInterpreterState_Main(); }
+
+// What another interpreter imports is a copy, of which it is asked.
+static PyObject* IsMain(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
+  return PyBool_FromLong(IsMainInterpreter());
+}
+
 static PyObject* TakeTally(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
   return Tally_Take();
 }
@@ -196,6 +203,7 @@ static PyMethodDef functions[] = {
     {"reset", Reset, METH_NOARGS, NULL},
     {"after_fork", AfterFork, METH_NOARGS, NULL},
     {"take_tally", TakeTally, METH_NOARGS, NULL},
+    {"is_main_interpreter", IsMain, METH_NOARGS, NULL},
     {"record_at", Series_RecordAt, METH_VARARGS, NULL},
     {"await_hooks", Hooked_Await, METH_O, NULL},
     {"ask_for_worker", Hooked_AskForWorker, METH_O, NULL},
@@ -235,6 +243,11 @@ static int Add(PyObject* module, const char* name, PyTypeObject* type) {
 }
 
 PyMODINIT_FUNC PyInit__core(void) {
+  // The recorder, and the tables here, are one in a process.
+  if (!IsMainInterpreter()) {
+    PyErr_SetString(PyExc_ImportError, "this is a sub-interpreter; a process's main one records");
+    return NULL;
+  }
   if (PyType_Ready(&Recording_Type) < 0 || PyType_Ready(&Around_Type) < 0 ||
       PyType_Ready(&Loop_Type) < 0 || PyType_Ready(&Hooked_Type) < 0 || !Names_Init() ||
       !Scope_Init() || !Steps_Init() || !TimedCall_Init() || !TransferCall_Init()) {

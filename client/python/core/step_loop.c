@@ -29,6 +29,7 @@ struct StepLife {
   // An optimizer stepped since a loop in this one's step was asked; and how often one was after that.
   int is_updated;
   int inner_update_count;
+  int is_trained;  // an optimizer stepped in this step
 };
 
 static HOT_DATA ScopeName* fetch_scope;        // of a loop in another one's step
@@ -40,6 +41,8 @@ static _Thread_local StepLife* life_of_thread;
 static _Thread_local int fetch_depth;
 // One that passed for forgotten was asked again: loops ask in turns here, and none passes for it any more.
 static HOT_DATA int is_none_forgotten;
+// Optimizers' steps are seen, of this run: a step without one is not known to be whole.
+static HOT_DATA int are_updates_seen;
 
 static ScopeName* FindScope(const char* text) {
   PyObject* name = PyUnicode_InternFromString(text);
@@ -67,7 +70,7 @@ static void LetGo(StepLife* life) {
 
 void StepLoop_Reset(void) {
   next_batch = 0;
-  is_none_forgotten = 0;
+  is_none_forgotten = are_updates_seen = 0;
   fetch_depth = 0;
   LetGo(life_of_thread);
   life_of_thread = NULL;
@@ -157,7 +160,7 @@ HOT void StepLoop_Next(StepLoop* loop) {
   if (life->is_over) return NextOfRemembered(loop);
   EndWork(life);
   life->batch = -1;
-  life->is_updated = life->inner_update_count = 0;
+  life->is_updated = life->inner_update_count = life->is_trained = 0;
   ++life->holder_count;  // another thread may leave the loop while a capture begins
   Capture_Tend(next_batch, kCaptureStepEnds);
   stepwell_step_end(loop->batch);
@@ -176,7 +179,8 @@ void StepLoop_LooksAhead(StepLoop* loop) {
 
 void StepLoop_EndLast(StepLoop* loop) {
   // Another thread may drop it: there it is no step that ends.
-  if (loop->life != NULL && !loop->life->is_over && loop->life == life_of_thread) {
+  if (loop->life != NULL && !loop->life->is_over && loop->life == life_of_thread &&
+      (loop->life->is_trained || !are_updates_seen)) {
     StepLoop_Next(loop);
   }
 }
@@ -293,7 +297,7 @@ PyObject* StepLoop_BeginWork(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ig
 
 HOT void StepLoop_CloseWork(void) {
   StepLife* life = OpenLife();
-  if (life != NULL) life->is_updated = 1;
+  if (life != NULL) life->is_updated = life->is_trained = are_updates_seen = 1;
   if (life != NULL && life->work.path != 0 && stepwell_enabled() &&
       stepwell_scope_path() == life->work.path) {
     EndWork(life);

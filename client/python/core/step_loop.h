@@ -36,7 +36,8 @@ PyObject* StepLoop_Fetch(StepLoop* loop, PyObject* items, PyObject* original);
 void StepLoop_Count(StepLoop* loop);
 // The batch was fetched in the step before: what is done between fetches for it is in a step that has its batch.
 void StepLoop_LooksAhead(StepLoop* loop);
-// The step that is open ends, unless the loop is over or inside of another one's step; Leave follows.
+// The step that is open ends, unless the loop is over or inside of another one's step, or no optimizer stepped in it as in
+// others: an exception may have left it. Leave follows.
 void StepLoop_EndLast(StepLoop* loop);
 // What comes after lies in no step. Its last fetch brought nothing, or its batch was left midway.
 void StepLoop_Leave(StepLoop* loop);

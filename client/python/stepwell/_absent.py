@@ -253,5 +253,9 @@ def after_fork() -> None:
     reset()
 
 
+def is_main_interpreter() -> bool:
+    return True
+
+
 def take_tally() -> tuple[int, int, list[tuple[str, int, int]]]:
     return 0, 0, []

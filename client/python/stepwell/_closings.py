@@ -9,6 +9,7 @@ from stepwell._load import core
 KEPT_WHOLE = 8  # each holds descriptors and rings, and has an agent started where there is none
 KEPT_MAX = 4096  # a page each, with what the agent says of it
 _ASKED = 64  # of those before the last ones, each time that a window is left
+_MEMORY_ONLY = 2  # core.state()
 _SLICE_MS = 50  # of a wait: a signal's handler runs between two
 
 
@@ -33,26 +34,27 @@ class Closings:
         first = self._next if self._next < len(before) else 0
         self._next = first + _ASKED
         for one in before[first : first + _ASKED]:
-            if not self._forget(one):
-                core.close_ease(one)
-        for one in last:
+            core.close_ease(one)  # from here on it waits for an agent that has not come yet
             self._forget(one)
+        # An agent that was not seen so far may come, but for what is in memory alone.
+        is_kept = core.state() != _MEMORY_ONLY
+        for one in last:
+            self._forget(one, is_kept)
         while len(self._kept) >= KEPT_MAX:
             self.unknown_count += 1
             del self._kept[:1]
 
-    def _forget(self, one: object) -> bool:
-        """Where it is known what became of it."""
+    def _forget(self, one: object, is_kept: bool = False) -> None:
+        """Where it is known what became of it; of what nobody says so far it is not, if that is kept."""
         told = core.close_await(one, 0)
-        if told == 0:
-            return False
+        if told == 0 or (told < 0 and is_kept):
+            return
         if told < 0:
             self.unknown_count += 1
         try:
             self._kept.remove(one)
         except ValueError:
             pass  # a signal's handler has closed the run meanwhile
-        return True
 
     def waiting(self) -> list[object]:
         return list(self._kept)

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 else:
     try:
         import stepwell._core as core
+
+        if not core.is_main_interpreter():  # it was loaded by that
+            raise ImportError("this is a sub-interpreter; a process's main one records")
     except Exception as error:
         from stepwell import _absent as core
 

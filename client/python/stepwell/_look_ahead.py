@@ -10,7 +10,7 @@ from __future__ import annotations
 class LookAhead:
     """
     ahead.fetched(0.02)      # once for each that was fetched
-    ahead.ended()            # there are no more
+    ahead.ended()            # there are no more than those and the one that is kept
     ahead.handed_out()       # seconds that the batch took which is handed out now, None = not known
     """
 

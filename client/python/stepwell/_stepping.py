@@ -123,7 +123,7 @@ class LoopEpoch:
         return run._next_epoch if self._known is None else self._known
 
     def begins(self, run: Run) -> None:
-        """It has a step. Again: changes nothing."""
+        """It has a batch. Again: changes nothing."""
         if not self._is_counted:
             self._known = self.of(run)
             run._next_epoch = self._known + 1
@@ -197,8 +197,6 @@ class PlannedLoop:
         stepping.begin(place)
         if stepping.is_part:
             place = Place(stepping.upcoming)
-        else:
-            self._loop_epoch.begins(self._run)
         if place.length is None or place.batch_in_epoch < place.length:  # else the fetch finds its end
             stepping.tell(self._epoch)  # before the fetch, which is a part of it
         try:
@@ -210,6 +208,8 @@ class PlannedLoop:
         except BaseException:
             stepping.fails()  # it may have other batches
             raise
+        if not stepping.is_part:
+            self._loop_epoch.begins(self._run)
         stepping.count(place, self._epoch)
         self._start = None
         self._batch_in_epoch += 1

@@ -90,8 +90,8 @@ class AheadLoaders:
             fetches = self._fetch_batches(kinds[-1]._fetch_batches)
             # All of it is known: nothing is put in by halves.
             for kind, iterate in zip(kinds, iterates):
-                kind.__iter__ = iterate
-            kinds[-1]._fetch_batches = fetches
+                self._hook.put(kind, "__iter__", iterate)
+            self._hook.put(kinds[-1], "_fetch_batches", fetches)
         except Exception as error:  # another version than those that are known
             self._hook.fail(error)
 
@@ -170,13 +170,15 @@ class AheadLoaders:
         try:
             run = followed_run()
             if run is not None and items.epoch is not None:
-                self._planner.ends(run)
+                self._planner.ends(run, items.epoch)
         except Exception as error:
             self._hook.fail(error)
 
     def _counts(self, items: _AheadItems) -> None:
         try:
             batch = items.loop.count()
+            if getattr(items.loader, "end_of_dataloader", False):  # of an uneven epoch no fetch finds the end
+                items.ahead.ended()
             if items.ahead.is_over:  # the Trainer asks for no more than there are
                 items.loop.ends_dropped()
             took_s = items.ahead.handed_out()

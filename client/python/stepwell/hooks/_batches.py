@@ -136,7 +136,7 @@ class Batches:
 
     def _next_planned(self, run: Any, loop: Any, original: Any, iterator: Any) -> Any:
         """Switched by the run's schedule between the step that ends and the one that begins."""
-        batch = core.begin_step(loop)
+        batch, epoch = core.begin_step(loop), None
         try:
             if batch is not None:
                 epoch, is_on_now = self._planner.switches_on(run, noted(iterator, _EPOCH), iterator, batch)
@@ -149,8 +149,8 @@ class Batches:
             items = core.fetch_step(loop, original, iterator)
         except StopIteration:
             try:
-                if batch is not None:
-                    self._planner.ends(run)
+                if epoch is not None:
+                    self._planner.ends(run, epoch)
             except Exception as error:
                 self.hook.fail(error)
             raise

@@ -77,11 +77,15 @@ class Hook:
         original = getattr(owner, name, None)
         if original is None or isinstance(original, core.Hooked) or hasattr(original, _MARK):
             return
-        is_own = name in vars(owner)
         hooked = core.Hooked(original, handler, functools.partial(_reduced, _place(owner, name)), is_followed)
         put = hooked if is_compiling is None else _function(original, hooked, is_compiling)
-        setattr(owner, name, put)
-        self._replaced.append((owner, name, original, put, is_own))
+        self.put(owner, name, put)
+
+    def put(self, owner: Any, name: str, put: Any) -> None:
+        """In place of owner.name, now, or when the program wants it once more."""
+        self._replaced.append((owner, name, getattr(owner, name), put, name in vars(owner)))
+        if self.trouble != _NOT_WANTED:
+            setattr(owner, name, put)
 
     def put_there(self) -> list[tuple[Any, Any, Any]]:
         """Owners, what was there, and what is there in its place."""

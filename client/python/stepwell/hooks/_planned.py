@@ -55,8 +55,10 @@ class Planner:
         epoch.batch_count += 1
         return epoch, not is_behind(place, run._schedule) and run._follow(place)
 
-    def ends(self, run: Run) -> None:
-        """The loop came to its end."""
+    def ends(self, run: Run, epoch: Any) -> None:
+        """The loop came to its end; one that had no batch is no epoch."""
+        if epoch.batch_count == 1 and self._run is run and self._epoch_count == epoch.number + 1:
+            self._epoch_count = epoch.number
         schedule = run._schedule
         if isinstance(schedule, Schedule) and schedule.per == "epoch" and run._is_on:
             run.off()

@@ -18,12 +18,12 @@ def watch_ahead(loader: Any, training: Training, watches: Watches) -> None:
     if base is None:
         return
     if hasattr(loader, "_fetch_batches"):  # of one rank for all, which wait for it
-        watches.add(watch_loader(base, lambda: None, lambda *_: None, training.looks_ahead))
+        watches.add(watch_loader(base, lambda: None, lambda *_: None, lambda: training.looks_ahead(loader)))
         watches.add(watch_timed(loader, "_fetch_batches", training.ahead_begins,
                                 lambda fetched: training.ahead_ends(has_batch(fetched))))  # fmt: skip
     else:
         watches.add(watch_loader(base, training.ahead_begins, lambda _, is_found: training.ahead_ends(is_found),
-                                 training.looks_ahead))  # fmt: skip
+                                 lambda: training.looks_ahead(loader)))  # fmt: skip
 
 
 def has_batch(fetched: Any) -> bool:

@@ -85,6 +85,7 @@ class Training:
         self._step_begin_s = 0.0
         self._fetch_begin_s: float | None = None
         self._ahead: LookAhead | None = None  # of a loader that fetches a batch ahead
+        self._ahead_loader: Any = None
         self._ahead_begin_s: float | None = None
         self._eval_begin_s: float | None = None
         self._fetch_ns = 0
@@ -166,8 +167,6 @@ class Training:
                 batch_in_epoch = self._in_epoch
             self._place = Place(known, (epoch or 0) if loop is None else loop.of(run), batch_in_epoch, length)
             self._stepping.begin(self._place)
-            if loop is not None and not self._stepping.is_part:
-                loop.begins(run)
             self._is_over = False
             self._samples = None
             self._step_begin_s = now_s
@@ -183,6 +182,8 @@ class Training:
         seconds: float | None = max(0.0, time.perf_counter() - self._fetch_begin_s - self._transfer_s)
         self._fetch_begin_s = None
         if self._ahead is not None and is_found:
+            if getattr(self._ahead_loader, "end_of_dataloader", False):  # of an uneven epoch no fetch finds the end
+                self._ahead.ended()
             seconds = self._ahead.handed_out()
         if not is_found:
             if self._fetch_count == 0:
@@ -191,15 +192,17 @@ class Training:
         if seconds is not None:
             self.took("dataloader_next", seconds, "train")
             self._fetch_ns += int(seconds * 1e9)
+        if self._loop is not None and not self._stepping.is_part:
+            self._loop.begins(self.run)
         self._fetch_count += 1
         self.add_samples(samples)
         if self._fetch_count == 1:
             self._count()
 
-    def looks_ahead(self) -> None:
+    def looks_ahead(self, loader: Any) -> None:
         """An iteration of a loader begins that fetches a batch ahead of the one that it hands out; what it fetches is
         told within the fetches above. One that is told of none is timed as any other."""
-        self._ahead = None
+        self._ahead, self._ahead_loader = None, loader
 
     def ahead_begins(self) -> None:
         self._ahead_begin_s = time.perf_counter()

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import types
+import weakref
 
 from stepwell._load import core
 from stepwell.integrations._guard import guarded, tell_once
@@ -88,6 +89,7 @@ class _Watched:
         self.call = call
         self.is_within = False
         self.thread = 0  # that of the first call: replicas and autograd have others
+        self.is_lost: Callable[[], bool] = lambda: False  # nobody has what ends it, of a module's
 
     def may_enter(self) -> bool:
         """False within another call, and on another thread than the first."""
@@ -233,8 +235,8 @@ def _watched_kind(owner: Any) -> type:
     def shallow_copy(self: Any) -> Any:
         return _plainly(self, watched, kind, lambda: kind.__copy__(self))
 
-    inside = {"__slots__": (), "__reduce_ex__": reduce, "_stepwell_watched": kind, "__module__": kind.__module__,
-              "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}  # fmt: skip
+    inside = {"__slots__": (), "__reduce_ex__": reduce, "_stepwell_watched": kind, "_stepwell_restores": {},
+              "__module__": kind.__module__, "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}  # fmt: skip
     if hasattr(kind, "__deepcopy__"):
         inside["__deepcopy__"] = deep_copy
     if hasattr(kind, "__copy__"):
@@ -244,26 +246,39 @@ def _watched_kind(owner: Any) -> type:
     return watched  # type: ignore[no-any-return]
 
 
+def _forget_lost(watched: type) -> None:
+    """An interrupt came between a watch's begin and who was to end it: nobody has what ends it."""
+    for name, restore in list(vars(watched)["_stepwell_restores"].items()):
+        if restore() is None:
+            if name in vars(watched):
+                delattr(watched, name)
+            vars(watched)["_stepwell_restores"].pop(name, None)
+
+
 def _put(owner: Any, name: str, value: Any, what: str) -> Callable[[], None] | None:
     """Into the class of this one alone, until what it hands out is called. None where it cannot be: one of C."""
+
+    def restore() -> None:
+        inside = vars(watched)
+        if inside.get(name) is put:
+            delattr(watched, name)
+        _forget_lost(watched)
+        is_used = any(isinstance(it, _Watched) for it in inside.values()) or bool({"__iter__", "__call__"} & inside.keys())
+        if type(owner) is watched and not is_used:
+            _CLASS.__set__(owner, inside["_stepwell_watched"])
+
     try:
         with _making:
             watched = _watched_kind(owner)
+        _forget_lost(watched)
         if name in vars(watched):
             return None
-        setattr(watched, name, value(vars(watched)["_stepwell_watched"]))
+        put = value(vars(watched)["_stepwell_watched"])
+        vars(watched)["_stepwell_restores"][name] = weakref.ref(restore)
+        setattr(watched, name, put)
     except Exception as error:
         tell_once(what, error)
         return None
-
-    def restore() -> None:
-        if name in vars(watched):
-            delattr(watched, name)
-        inside = vars(watched)
-        is_used = any(isinstance(it, _Watched) for it in inside.values()) or bool({"__iter__", "__call__"} & inside.keys())
-        if type(owner) is watched and not is_used:
-            _CLASS.__set__(owner, vars(watched)["_stepwell_watched"])
-
     return restore
 
 
@@ -286,18 +301,25 @@ def watch_loader(
 
 def _watch(owner: Any, name: str, call: Callable[..., Any]) -> Callable[[], None] | None:
     """call(original, ...) in place of owner.name(...)."""
+    if not isinstance(owner, types.ModuleType):
+        if not callable(getattr(owner, name, None)):
+            return None
+        return _put(owner, name, lambda kind: _Watched(kind, name, call), name)
     original = getattr(owner, name, None)
+    if isinstance(original, _WatchedCall) and original._stepwell[0].is_lost():
+        original = original.__wrapped__
     if not callable(original) or isinstance(original, _WatchedCall):
         return None
-    if not isinstance(owner, types.ModuleType):
-        return _put(owner, name, lambda kind: _Watched(kind, name, call), name)
-    there = _WatchedCall(_Watched(type(owner), name, call), owner, original)
-    setattr(owner, name, there)
+    watched = _Watched(type(owner), name, call)
+    there = _WatchedCall(watched, owner, original)
 
     def restore() -> None:
         if vars(owner).get(name) is there:  # else another's lies over it
             setattr(owner, name, original)
 
+    held = weakref.ref(restore)
+    watched.is_lost = lambda: held() is None
+    setattr(owner, name, there)
     return restore
 
 
@@ -396,6 +418,7 @@ class Watches:
     def end(self) -> None:
         while self._restores:
             try:
-                self._restores.pop()()
+                self._restores[-1]()  # an interrupt leaves it to be called again
             except Exception as error:
                 tell_once("the end of a watch", error)
+            del self._restores[-1:]

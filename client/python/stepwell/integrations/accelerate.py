@@ -127,7 +127,10 @@ def watch(accelerator: Any, loader: Any, eval_loader: Any = None, *, run: Run | 
 
 def _batch_of(step: Any) -> int | None:
     """None where it is no index that a batch may have."""
-    batch = operator.index(step) if hasattr(step, "__index__") else -1
+    try:
+        batch = operator.index(step)
+    except Exception:  # theirs: a tensor of floats, say
+        return None
     return batch if 0 <= batch < 2**31 else None
 
 
@@ -171,6 +174,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     made = globals().get(name)
     if made is None:
-        made = globals()[name] = _make_tracker()
+        made = _make_tracker()
         made.__module__, made.__qualname__ = __name__, name
+        globals()[name] = made
     return made

@@ -21,6 +21,7 @@ from stepwell.integrations._watch import Watches, watch_call, watch_loader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from stepwell._run import Run
@@ -121,20 +122,16 @@ class _Watcher:
             training.fetch_begins(int(stamp.batch), int(stamp.epoch), int(stamp.batch_in_epoch), _length(self._state))
 
         loader = state.train_dataloader if state.train_dataloader is not None else state.dataloader
-        if self._is_new(loader):
-            self._watches.add(watch_loader(loader, begin, lambda item, found: training.fetch_ends(None, found)))
+        self._once(loader, lambda it: self._watches.add(
+            watch_loader(it, begin, lambda item, found: training.fetch_ends(None, found))))  # fmt: skip
         for callback in state.callbacks:
-            if type(callback).__name__ != "StepwellCallback" and self._is_new(callback):
-                self._time_events(callback, "run_event", "callback", 0)
+            if type(callback).__name__ != "StepwellCallback":
+                self._once(callback, lambda it: self._time_events(it, "run_event", "callback", 0))
         for algorithm in state.algorithms:
-            if self._is_new(algorithm):
-                self._time_events(algorithm, "apply", "algorithm", 0)
+            self._once(algorithm, lambda it: self._time_events(it, "apply", "algorithm", 0))
         for scheduler in state.schedulers:
-            if self._is_new(scheduler):
-                self._time(scheduler, "step", "step_lr_schedulers")
-        device = state.device
-        if self._is_new(device):
-            self._time(device, "batch_to_device", "to_device")
+            self._once(scheduler, lambda it: self._time(it, "step", "step_lr_schedulers"))
+        self._once(state.device, lambda it: self._time(it, "batch_to_device", "to_device"))
 
     def _watch_eval(self, loader: Any) -> None:
         training = self.training
@@ -142,11 +139,11 @@ class _Watcher:
             self._of_evaluation.add(watch_loader(loader, training.eval_fetch_begins,
                                                  lambda item, found: training.eval_fetch_ends(found)))  # fmt: skip
 
-    def _is_new(self, thing: Any) -> bool:
-        if thing is None or id(thing) in self._watched:
-            return False
-        self._watched.add(id(thing))
-        return True
+    def _once(self, thing: Any, watch: Callable[[Any], None]) -> None:
+        """Of each that is new; of one whose watch was interrupted, again."""
+        if thing is not None and id(thing) not in self._watched:
+            watch(thing)
+            self._watched.add(id(thing))
 
     def _time(self, owner: Any, name: str, timing: str) -> None:
         training = self.training
@@ -210,6 +207,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     made = globals().get(name)
     if made is None:
-        made = globals()[name] = _make_callback()
+        made = _make_callback()
         made.__module__, made.__qualname__ = __name__, name
+        globals()[name] = made
     return made

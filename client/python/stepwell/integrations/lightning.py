@@ -29,6 +29,7 @@ _SCOPES = {
     "backward": "backward", "optimizer_step": "optimizer_step", "lr_scheduler_step": "step_lr_schedulers",
     "validation_step": "eval_batch", "test_step": "eval_batch",
 }  # fmt: skip
+_NAMES = ("lightning.pytorch", "pytorch_lightning")
 _EVAL_FETCHES = ("val_next", "test_next", "predict_next")
 
 
@@ -53,16 +54,17 @@ class Actions:
         trainer = getattr(module, "_trainer", None)
         if trainer is None or any(isinstance(one, _find("StepwellCallback")) for one in trainer.callbacks):
             return
-        self._trainer, self.where = trainer, lambda: _where(trainer)
         self._counter = _make_counter(self.training)
+        self._trainer, self.where = trainer, lambda: _where(trainer)
         trainer.callbacks.append(self._counter)
 
     def finish(self) -> None:
         self.training.finish()
-        trainer, self._trainer = self._trainer, None
+        trainer = self._trainer
         if trainer is not None:
             self.where = None
             trainer.callbacks[:] = [one for one in trainer.callbacks if one is not self._counter]
+            self._trainer = None  # last: an interrupt leaves it to be done again
 
     def __reduce__(self) -> Any:
         """A copy, as of a trainer that is spawned, has told nothing yet."""
@@ -127,23 +129,22 @@ def _is_scope(kind: str, name: str) -> bool:
     return kind in ("", "Strategy")
 
 
-def _package() -> Any:
-    """Whichever of its two names the training uses."""
+def _packages() -> list[Any]:
+    """Those of its two names that the program has imported, for either may train; where it has none, the one that there is."""
     import importlib
     import sys
 
-    if "lightning.pytorch" in sys.modules or "pytorch_lightning" not in sys.modules:
-        try:
-            return importlib.import_module("lightning.pytorch")
-        except ModuleNotFoundError:
-            pass
-    return importlib.import_module("pytorch_lightning")
+    imported = [name for name in _NAMES if name in sys.modules]
+    try:
+        return [importlib.import_module(name) for name in imported or _NAMES[:1]]
+    except ModuleNotFoundError:
+        return [importlib.import_module(_NAMES[1])]
 
 
 def _make_profiler() -> type:
-    base = _package().profilers.Profiler
+    bases = [package.profilers.Profiler for package in _packages()]
 
-    class StepwellProfiler(base):  # type: ignore[misc, valid-type]
+    class StepwellProfiler(*bases):  # type: ignore[misc]
         """`then` is another profiler, which is told all of it, too."""
 
         def __init__(self, run: Run | None = None, then: Any = None) -> None:
@@ -205,24 +206,30 @@ def _make_profiler() -> type:
 class _Callback:
     """What the callback does, beside its class's."""
 
+    def __init__(self) -> None:
+        self.actions: Actions | None = None  # an interrupt of a trainer's begin leaves none
+
     def install(self, trainer: Any, run: Run | None, stage: str) -> None:
         profiler = trainer.profiler
         kind = _find("StepwellProfiler")
         if not isinstance(profiler, kind):
             profiler = trainer.profiler = kind(run, then=profiler)
-        self.actions = profiler._stepwell
-        training = self.actions.training
+        self.actions = actions = profiler._stepwell
+        training = actions.training
         training.train_begins() if stage == "fit" else training.evaluation_begins()
-        self.actions.where = lambda: _where(trainer)
+        actions.where = lambda: _where(trainer)
 
     def samples(self, batch: Any) -> None:
-        self.actions.training.add_samples(samples_of(batch))
+        if self.actions is not None:
+            self.actions.training.add_samples(samples_of(batch))
 
     def leave(self) -> None:
-        self.actions.training.leave()
+        if self.actions is not None:
+            self.actions.training.leave()
 
     def finish(self) -> None:
-        self.actions.training.finish()
+        if self.actions is not None:
+            self.actions.training.finish()
 
 
 def _where(trainer: Any) -> dict[str, Any]:
@@ -235,17 +242,22 @@ def _where(trainer: Any) -> dict[str, Any]:
 def _make_counter(training: Training) -> Any:
     """What the profiler is not told: the batch."""
 
-    class StepwellCounter(_package().Callback):  # type: ignore[misc]
+    bases = [package.Callback for package in _packages()]
+
+    class StepwellCounter(*bases):  # type: ignore[misc]
         def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
             training.add_samples(samples_of(batch))
+
+        def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+            training.finish()
 
     return StepwellCounter()
 
 
 def _make_callback() -> type:
-    base = _package().Callback
+    bases = [package.Callback for package in _packages()]
 
-    class StepwellCallback(base):  # type: ignore[misc, valid-type]
+    class StepwellCallback(*bases):  # type: ignore[misc]
         def __init__(self, run: Run | None = None) -> None:
             self._run = run
             self._stepwell = _Callback()
@@ -274,8 +286,9 @@ _MAKERS = {"StepwellProfiler": _make_profiler, "StepwellCallback": _make_callbac
 def _find(name: str) -> Any:
     made = globals().get(name)
     if made is None:
-        made = globals()[name] = _MAKERS[name]()
+        made = _MAKERS[name]()
         made.__module__, made.__qualname__ = __name__, name
+        globals()[name] = made
     return made
 
 

@@ -171,6 +171,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     made = globals().get(name)
     if made is None:
-        made = globals()[name] = _make_callback()
+        made = _make_callback()
         made.__module__, made.__qualname__ = __name__, name
+        globals()[name] = made
     return made
