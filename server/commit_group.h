@@ -112,8 +112,8 @@ class CommitQueue {
   std::int64_t bytes_max() const { return options_.queue_bytes_max; }
 
  private:
-  // No chunk need wait for company any more.
   void GiveBack(std::int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  // No chunk need wait for company any more.
   bool GroupFullLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   bool HasRoom(std::size_t chunk_count, std::int64_t group_bytes, std::int64_t more_bytes) const;
   std::vector<CheckedChunk> CutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
