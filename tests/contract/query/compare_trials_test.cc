@@ -250,17 +250,17 @@ TEST_F(CompareTrialsTest, ATrialWithoutSamplesHasEmptySides) {
 }
 
 TEST_F(CompareTrialsTest, OneTrialsUnitTakesNoDifferenceFromTheOthers) {
-  struct Fed {
+  struct Row {
     const char* name;
     std::vector<std::string> units;  // of a series each
     double value;
   };
-  const Fed fed[] = {{"first", {"1/s", "1/s"}, 4},
-                     {"other", {"1/min"}, 600},
-                     {"same", {"1/s"}, 6},
-                     {"mixed", {"1/s", "1/min"}, 8}};
+  const Row rows[] = {{"first", {"1/s", "1/s"}, 4},
+                      {"other", {"1/min"}, 600},
+                      {"same", {"1/s"}, 6},
+                      {"mixed", {"1/s", "1/min"}, 8}};
   v1::CompareTrialsRequest request;
-  for (const Fed& one : fed) {
+  for (const Row& one : rows) {
     Turn(one.name);
     Feed feed = OpenWriter("job");
     TickTable table;
@@ -289,7 +289,7 @@ TEST_F(CompareTrialsTest, OneTrialsUnitTakesNoDifferenceFromTheOthers) {
   } wanted[] = {{"1/s", 4, 0, 1}, {"1/min", 600, 0, 0}, {"1/s", 6, 2, 1.5}, {"", 8, 0, 0}};
   ASSERT_EQ(series.sides_size(), 4);
   for (int i = 0; i < series.sides_size(); ++i) {
-    SCOPED_TRACE(fed[i].name);
+    SCOPED_TRACE(rows[i].name);
     EXPECT_EQ(series.sides(i).unit(), wanted[i].unit);
     EXPECT_EQ(series.sides(i).mean(), wanted[i].mean);
     EXPECT_EQ(series.sides(i).mean_difference(), wanted[i].difference);
