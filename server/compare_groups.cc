@@ -1,5 +1,6 @@
 #include "server/compare_groups.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -12,6 +13,28 @@ auto OrderOf(const SeriesKey& key) { return std::tie(key.metric_group, key.name,
 struct KeyBefore {
   bool operator()(const SeriesKey& a, const SeriesKey& b) const { return OrderOf(a) < OrderOf(b); }
 };
+
+void Add(const Series& series, ComparedGroup::Side& side) {
+  const std::string& unit = series.definition.unit;
+  if (side.series_nos.empty()) side.unit = unit;
+  side.units_differ |= side.unit != unit;
+  side.series_nos.push_back(series.series_no);
+}
+
+bool HasUnit(const ComparedGroup::Side& side, const std::string& unit) {
+  return side.series_nos.empty() || (!side.units_differ && side.unit == unit);
+}
+
+// Once all series are in it; till then a group, and each side, has that of its first.
+void SetUnits(ComparedGroup& group) {
+  const bool is_one =
+      std::all_of(group.sides.begin(), group.sides.end(),
+                  [&](const ComparedGroup::Side& side) { return HasUnit(side, group.unit); });
+  if (!is_one) group.unit.clear();
+  for (ComparedGroup::Side& side : group.sides) {
+    if (side.units_differ) side.unit.clear();
+  }
+}
 
 }  // namespace
 
@@ -28,19 +51,28 @@ std::vector<ComparedGroup> GroupTrials(const std::vector<std::vector<Series>>& o
         group.kind = definition.kind;
         group.sides.resize(of_trials.size());
       }
-      group.units_differ |= group.unit != definition.unit;
       if (group.kind != definition.kind) group.kind = SeriesKind{};
-      group.sides[trial].push_back(series.series_no);
+      Add(series, group.sides[trial]);
     }
   }
   std::vector<ComparedGroup> groups;
   groups.reserve(by_key.size());
   for (auto& [key, group] : by_key) {
     group.key = key;
-    if (group.units_differ) group.unit.clear();
+    SetUnits(group);
     groups.push_back(std::move(group));
   }
   return groups;
+}
+
+std::vector<bool> HaveUnitOfFirst(const ComparedGroup& group) {
+  const ComparedGroup::Side& first = group.sides.front();
+  std::vector<bool> have;
+  have.reserve(group.sides.size());
+  for (const ComparedGroup::Side& side : group.sides) {
+    have.push_back(!first.units_differ && !side.units_differ && side.unit == first.unit);
+  }
+  return have;
 }
 
 std::vector<SeriesGroup> SideOf(const std::vector<ComparedGroup>& groups, std::size_t trial) {
@@ -48,9 +80,9 @@ std::vector<SeriesGroup> SideOf(const std::vector<ComparedGroup>& groups, std::s
   side.reserve(groups.size());
   for (const ComparedGroup& group : groups) {
     side.push_back({.key = group.key,
-                    .unit = group.unit,
+                    .unit = group.sides[trial].unit,
                     .kind = group.kind,
-                    .series_nos = group.sides[trial]});
+                    .series_nos = group.sides[trial].series_nos});
   }
   return side;
 }

@@ -57,15 +57,16 @@ void SetStatistics(const std::vector<Bucket>& buckets, bool with_buckets, Side& 
   side.set_last(total.last);
 }
 
-void SetDifferences(bool units_differ, v1::CompareTrialsResponse::ComparedSeries& series) {
+void SetDifferences(const std::vector<bool>& have_unit_of_first,
+                    v1::CompareTrialsResponse::ComparedSeries& series) {
   STEPWELL_CHECK(series.sides_size() > 0);
+  STEPWELL_CHECK(have_unit_of_first.size() == static_cast<std::size_t>(series.sides_size()));
   Side& first = *series.mutable_sides(0);
   if (first.count() == 0) return;
   first.set_mean_ratio(1);
-  if (units_differ) return;
   for (int i = 1; i < series.sides_size(); ++i) {
     Side& side = *series.mutable_sides(i);
-    if (side.count() == 0) continue;
+    if (side.count() == 0 || !have_unit_of_first[static_cast<std::size_t>(i)]) continue;
     side.set_mean_difference(side.mean() - first.mean());
     if (first.mean() != 0) side.set_mean_ratio(side.mean() / first.mean());
   }

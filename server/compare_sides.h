@@ -2,7 +2,7 @@
 // pure.
 //
 //   SetStatistics(buckets, /*with_buckets=*/true, *series.mutable_sides(1));
-//   SetDifferences(group.units_differ, series);
+//   SetDifferences(HaveUnitOfFirst(group), series);
 #pragma once
 
 #include <vector>
@@ -16,8 +16,9 @@ namespace stepwell {
 void SetStatistics(const std::vector<Bucket>& buckets, bool with_buckets,
                    v1::CompareTrialsResponse::Side& side);
 
-// Of each side to the first. Where units differ no difference says anything: all but the first's ratio
-// stay 0. REQUIRES: it has sides, and their statistics are set.
-void SetDifferences(bool units_differ, v1::CompareTrialsResponse::ComparedSeries& series);
+// Of each side to the first, where it has the first's unit: no difference of another says anything, and it
+// stays 0. REQUIRES: it has sides, `have_unit_of_first` as many, and their statistics are set.
+void SetDifferences(const std::vector<bool>& have_unit_of_first,
+                    v1::CompareTrialsResponse::ComparedSeries& series);
 
 }  // namespace stepwell

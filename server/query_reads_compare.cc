@@ -62,7 +62,7 @@ v1::CompareTrialsResponse::ComparedSeries Heading(const ComparedGroup& group) {
   *series.mutable_key() = ToWire(group.key);
   series.set_unit(group.unit);
   series.set_kind(static_cast<v1::SeriesKind>(group.kind));
-  for (std::size_t i = 0; i < group.sides.size(); ++i) series.add_sides();
+  for (const ComparedGroup::Side& side : group.sides) series.add_sides()->set_unit(side.unit);
   return series;
 }
 
@@ -103,7 +103,7 @@ absl::Status ReadSides(const std::vector<ComparedSide>& sides, const BucketPlan&
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
     if (!HasSamples(compared[i])) continue;
-    SetDifferences(groups[i].units_differ, compared[i]);
+    SetDifferences(HaveUnitOfFirst(groups[i]), compared[i]);
     *response.add_series() = std::move(compared[i]);
   }
   return absl::OkStatus();

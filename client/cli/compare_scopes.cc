@@ -16,6 +16,7 @@ using Series = v1::CompareTrialsResponse::ComparedSeries;
 using Labels = std::map<std::string, std::string>;
 
 constexpr char kStep[] = "step";
+constexpr char kSeconds[] = "seconds";
 // What sums leave of nothing.
 constexpr double kNothing = 1e-12;
 
@@ -29,6 +30,16 @@ bool OnDeviceClock(const Series& series) { return LabelOf(series, "clock") == "d
 double TotalOf(const Series& series, int side) {
   const auto& of_trial = series.sides(side);
   return of_trial.mean() * static_cast<double>(of_trial.count());
+}
+
+// Where no unit is told they are the recorder's.
+bool InSeconds(const Series& series, int side) {
+  const std::string& unit = UnitOf(series, side);
+  return unit.empty() || unit == kSeconds;
+}
+
+bool HasSeconds(const Series& series, int side) {
+  return series.sides(side).count() > 0 && InSeconds(series, side);
 }
 
 // The scopes of one rank, or of all where ranks are folded together.
@@ -60,10 +71,10 @@ std::vector<double> OwnTimes(const Place& place, int side) {
   };
   for (std::size_t i = 0; i < place.scopes.size(); ++i) {
     const Series& scope = *place.scopes[i];
-    if (scope.sides(side).count() > 0) at[{scope.key().name(), labels(scope)}] = i;
+    if (HasSeconds(scope, side)) at[{scope.key().name(), labels(scope)}] = i;
   }
   std::vector<double> own(place.scopes.size() + 1, 0);
-  own.back() = TotalOf(*place.step, side);
+  own.back() = HasSeconds(*place.step, side) ? TotalOf(*place.step, side) : 0;
   for (const auto& [key, i] : at) {
     const double total = TotalOf(*place.scopes[i], side);
     own[i] += total;
@@ -97,6 +108,7 @@ double ChangeOf(const Series& series, const Series* step) {
   };
   double change = 0;
   for (int i = 1; i < series.sides_size(); ++i) {
+    if (UnitDiffers(series, i)) continue;
     change = std::max(change, std::abs(per_step(i) - per_step(0)));
   }
   return change;
@@ -106,9 +118,11 @@ ScopeLine LineOf(const Series& series, const Series* step) {
   ScopeLine line{.name = NameOf(series), .sides = {}, .change_seconds = ChangeOf(series, step)};
   for (int i = 0; i < series.sides_size(); ++i) {
     ScopeSide& side = line.sides.emplace_back();
-    if (series.sides(i).count() > 0) side.mean_seconds = series.sides(i).mean();
-    side.difference_seconds = DifferenceOf(series, i);
+    if (!InSeconds(series, i)) side.unit = UnitOf(series, i);
+    if (series.sides(i).count() > 0) side.mean = series.sides(i).mean();
+    side.difference = DifferenceOf(series, i);
     side.ratio = RatioOf(series, i);
+    side.unit_differs = UnitDiffers(series, i);
   }
   return line;
 }
@@ -120,14 +134,14 @@ ScopeLine UnaccountedLine(const Place& place, const std::vector<std::vector<doub
                  .change_seconds = 0};
   for (std::size_t i = 0; i < own.size(); ++i) {
     const auto& step = place.step->sides(static_cast<int>(i));
-    if (step.count() == 0) continue;
+    if (!HasSeconds(*place.step, static_cast<int>(i))) continue;
     const double left = own[i].back() / static_cast<double>(step.count());
     ScopeSide& side = line.sides[i];
-    side.mean_seconds = std::abs(left) < kNothing ? 0 : left;
+    side.mean = std::abs(left) < kNothing ? 0 : left;
     const ScopeSide& first = line.sides.front();
-    if (i == 0 || !first.mean_seconds) continue;
-    side.difference_seconds = *side.mean_seconds - *first.mean_seconds;
-    if (*first.mean_seconds > 0) side.ratio = *side.mean_seconds / *first.mean_seconds;
+    if (i == 0 || !first.mean) continue;
+    side.difference = *side.mean - *first.mean;
+    if (*first.mean > 0) side.ratio = *side.mean / *first.mean;
   }
   return line;
 }
@@ -135,8 +149,9 @@ ScopeLine UnaccountedLine(const Place& place, const std::vector<std::vector<doub
 void AddShares(const Place& place, const std::vector<std::vector<double>>& own, std::size_t at,
                ScopeLine& line) {
   for (std::size_t i = 0; i < own.size(); ++i) {
+    if (!HasSeconds(*place.step, static_cast<int>(i)) || line.sides[i].unit != kSeconds) continue;
     const double step_seconds = TotalOf(*place.step, static_cast<int>(i));
-    if (!line.sides[i].mean_seconds || step_seconds <= 0) continue;
+    if (!line.sides[i].mean || step_seconds <= 0) continue;
     const double share = own[i][at] / step_seconds;
     line.sides[i].share = std::abs(share) < kNothing ? 0 : share;
   }
@@ -149,7 +164,7 @@ void AddPlace(const Place& place, bool in_steps, ScopeLines& lines) {
   if (place.step != nullptr) {
     ScopeLine& line = lines.steps.emplace_back(LineOf(*place.step, step));
     for (std::size_t i = 0; i < own.size(); ++i) {
-      if (line.sides[i].mean_seconds) line.sides[i].share = 1;
+      if (HasSeconds(*place.step, static_cast<int>(i))) line.sides[i].share = 1;
     }
   }
   for (std::size_t at = 0; at < place.scopes.size(); ++at) {
@@ -179,20 +194,27 @@ bool IsScope(const Series& series) {
           (series.kind() == v1::SERIES_KIND_UNSPECIFIED && !counts));
 }
 
-bool UnitsDiffer(const Series& series) {
-  if (!series.unit().empty() || series.sides(0).count() == 0 || series.sides(0).mean() == 0) {
-    return false;
-  }
-  return std::any_of(series.sides().begin() + 1, series.sides().end(), [](const auto& side) {
-    return side.count() > 0 && side.mean() != 0 && side.mean_ratio() == 0;
-  });
+const std::string& UnitOf(const Series& series, int side) {
+  // A master of before sides had units tells that of all alone.
+  return series.unit().empty() ? series.sides(side).unit() : series.unit();
+}
+
+bool UnitDiffers(const Series& series, int side) {
+  const auto& first = series.sides(0);
+  const auto& other = series.sides(side);
+  if (side == 0 || first.count() == 0 || other.count() == 0) return false;
+  if (UnitOf(series, 0) != UnitOf(series, side)) return true;
+  if (!UnitOf(series, 0).empty()) return false;
+  // Both have none, or one of them several: then no difference is told though there is one.
+  return other.mean_difference() == 0 && other.mean_ratio() == 0 &&
+         (first.mean() != 0 || other.mean() != 0);
 }
 
 std::optional<double> DifferenceOf(const Series& series, int side) {
   if (side == 0 || series.sides(0).count() == 0 || series.sides(side).count() == 0) {
     return std::nullopt;
   }
-  if (UnitsDiffer(series)) return std::nullopt;
+  if (UnitDiffers(series, side)) return std::nullopt;
   return series.sides(side).mean_difference();
 }
 

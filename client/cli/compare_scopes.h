@@ -13,10 +13,12 @@ namespace stepwell::cli {
 
 // What one trial has of a scope. Nothing to show where a value is absent.
 struct ScopeSide {
-  std::optional<double> mean_seconds;        // of per-step totals
-  std::optional<double> share;               // own time over the step's time, 0 ... 1
-  std::optional<double> difference_seconds;  // to the first trial's mean
+  std::string unit = "seconds";      // another where somebody has recorded it so
+  std::optional<double> mean;        // of per-step totals
+  std::optional<double> share;       // own time over the step's time, 0 ... 1; of seconds alone
+  std::optional<double> difference;  // to the first trial's mean
   std::optional<double> ratio;
+  bool unit_differs = false;  // from the first trial's
 };
 
 struct ScopeLine {
@@ -44,7 +46,9 @@ bool IsScope(const v1::CompareTrialsResponse::ComparedSeries& series);
 std::optional<double> DifferenceOf(const v1::CompareTrialsResponse::ComparedSeries& series,
                                    int side);
 std::optional<double> RatioOf(const v1::CompareTrialsResponse::ComparedSeries& series, int side);
-// Two trials have the series in units that are not the same.
-bool UnitsDiffer(const v1::CompareTrialsResponse::ComparedSeries& series);
+// Of what one trial has. Empty where it has none, or several.
+const std::string& UnitOf(const v1::CompareTrialsResponse::ComparedSeries& series, int side);
+// The trial and the first have the series in units that are not one and the same.
+bool UnitDiffers(const v1::CompareTrialsResponse::ComparedSeries& series, int side);
 
 }  // namespace stepwell::cli

@@ -24,6 +24,7 @@ using Series = v1::CompareTrialsResponse::ComparedSeries;
 
 constexpr char kIndent[] = "  ";
 constexpr char kNone[] = "-";
+constexpr char kUnitDiffers[] = "units differ";
 // What changes by less is as good as the same, and not coloured.
 constexpr double kAlike = 0.01;
 
@@ -182,10 +183,10 @@ std::vector<SideCells> CellsOf(const ScopeLine& line) {
   std::vector<SideCells> cells;
   for (const ScopeSide& side : line.sides) {
     SideCells& cell = cells.emplace_back();
-    if (side.mean_seconds) cell.mean = SecondsText(*side.mean_seconds);
+    if (side.mean) cell.mean = ValueText(*side.mean, side.unit);
     if (side.share) cell.share = fmt::format("{:.1f} %", *side.share * 100);
-    if (side.difference_seconds)
-      cell.difference = DifferenceText(*side.difference_seconds, "seconds");
+    if (side.difference) cell.difference = DifferenceText(*side.difference, side.unit);
+    if (side.unit_differs) cell.difference = kUnitDiffers;
     if (side.ratio) cell.ratio = RatioText(*side.ratio);
     cell.tone = ToneOfTime(side.ratio);
   }
@@ -268,11 +269,12 @@ std::vector<SideCells> CellsOf(const Series& series) {
   std::vector<SideCells> cells;
   for (int i = 0; i < series.sides_size(); ++i) {
     SideCells& cell = cells.emplace_back();
-    if (series.sides(i).count() > 0) cell.mean = ValueText(series.sides(i).mean(), series.unit());
+    const std::string& unit = UnitOf(series, i);
+    if (series.sides(i).count() > 0) cell.mean = ValueText(series.sides(i).mean(), unit);
     if (const auto difference = DifferenceOf(series, i)) {
-      cell.difference = DifferenceText(*difference, series.unit());
-    } else if (i > 0 && series.sides(i).count() > 0 && UnitsDiffer(series)) {
-      cell.difference = "units differ";
+      cell.difference = DifferenceText(*difference, unit);
+    } else if (UnitDiffers(series, i)) {
+      cell.difference = kUnitDiffers;
     }
     if (const auto ratio = RatioOf(series, i)) cell.ratio = RatioText(*ratio);
   }

@@ -31,6 +31,7 @@ std::string Digits(double value) {
 template <std::size_t kCount>
 std::string Scaled(double value, const Scale (&scales)[kCount], const char* suffix) {
   if (!std::isfinite(value)) return fmt::format("{} {}{}", value, scales[kCount - 1].unit, suffix);
+  if (value == 0) return fmt::format("0 {}{}", scales[kCount - 1].unit, suffix);
   for (const Scale& scale : scales) {
     // 0.9995: what would be shown as 1,000 of the unit below.
     if (std::abs(value) < scale.factor * 0.9995 && &scale != &scales[kCount - 1]) continue;

@@ -105,6 +105,29 @@ test("on a phone what is drawn is chosen behind a button, by keys, too", async (
   assert.ok(await tab.locator(choice).isVisible());
 });
 
+test("on a phone a rank, a heat map's metric and what saves are behind a button that tells what is chosen", async () => {
+  const desk = tab.viewportSize();
+  await tab.setViewportSize({ width: 360, height: 800 });
+  for (const [hash, there, first, told, value, toldThen] of [
+    [`#/trial/${cluster.trialId}/timings`, "tr.total", "[data-focus=rank]", "rank 0", "all", "all ranks"],
+    [`#/trial/${cluster.trialId}/heat`, ".heat canvas[tabindex]", "[data-focus=metric]", "timing/step", "cpu/cpu_util_simple", "cpu/cpu_util_simple"],
+  ]) {
+    await begin(hash, there);
+    for (const part of [first, "[data-focus=csv]", "[data-focus=png]", "[data-focus=link]"]) assert.equal(await tab.locator(part).isVisible(), false, `${part} of ${hash}`);
+    assert.equal(await tab.locator("[data-focus=fold]").innerText(), told);
+    await tabTo("[data-focus=fold]");
+    await tab.keyboard.press("Enter");
+    await seen('[data-focus=fold][aria-expanded="true"]');
+    await tabTo(first);
+    await tab.selectOption(first, value);
+    await until("the choice is told", async () => (await tab.locator("[data-focus=fold]").innerText()) === toldThen);
+    assert.ok(await tab.locator(first).isVisible(), "what was opened stays open");
+    assert.ok(await tab.locator("[data-focus=csv]").isVisible());
+  }
+  await tab.setViewportSize(desk);
+  assert.equal(await tab.locator("[data-focus=fold]").isVisible(), false, "at a desk they stand there");
+});
+
 test("what a cap would remove is asked and the cap is set by keys", async () => {
   await begin("#/admin", "#cap-seriesSamples");
   await tabTo("#cap-seriesSamples");

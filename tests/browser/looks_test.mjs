@@ -179,8 +179,17 @@ test("between a phone and a desk the list of trials fits, and what still scrolls
   }
   await goTo(`#/trial/${cluster}/timings`);
   await seen('tr.total:has-text("step")');
-  assert.equal(await wide("Timings"), 0, "timings at 1024");
-  await tab.setViewportSize({ width: 768, height: 900 });
+  for (const width of [1024, 896, 768, 700]) {
+    await assertFits("timings", width);
+    assert.equal(await wide("Timings"), 0, `timings at ${width}`);
+  }
+  // What it can do without goes from the right; heads and cells alike.
+  const columns = () => tab.evaluate(() => ["thead tr", "tr.total"].map((row) => [...document.querySelector(`.timings ${row}`).children].filter((cell) => cell.checkVisibility()).length));
+  assert.deepEqual(await columns(), [8, 8], "neither steps nor counts");
+  await assertFits("timings", 768);
+  assert.deepEqual(await columns(), [9, 9], "no counts");
+  await assertFits("timings", 600);
+  assert.deepEqual(await columns(), [10, 10]);
   assert.ok(await wide("Timings") > 0, "or nothing is to be told");
   assert.match(await tab.locator('.scroll[aria-label^="Timings"]').evaluate((one) => getComputedStyle(one).backgroundAttachment), /local.*scroll/);
 });

@@ -163,6 +163,7 @@ test("a heat map has stripes where samples are NaN, also where all are, and says
   await show(`#/trial/${spoilt}/heat?axis=batch&m=training%2Fhalf`);
   await soon(async () => assert.match(await text(words), /^rank 0, batches 118 to 119: 5, 1 of 2 samples is NaN$/));
   // Its picture tells it, too, all of it.
+  await tab.click("[data-focus=fold]");
   await tab.evaluate(() => { window.written = []; });
   await saved('button:has-text("PNG")');
   const written = (await tab.evaluate(() => window.written)).filter(({ words }) => words !== "");

@@ -19,6 +19,8 @@ const spreadStartUs = (Math.floor(Date.now() / 1000) - spreadTicks - 10) * 1e6;
 /** Means of what three trials are compared by, in percent. */
 const byBatch = [10, 30, 20];
 const byTime = [30, 20, 40];
+const rates = [["1/s", 400], ["1/min", 30_000], ["1/s", 500]];
+const unitIds = [];
 
 before(async () => {
   await stand.startMaster();
@@ -37,6 +39,10 @@ before(async () => {
   ids.push(await raw.write({ trial: "wide", project: "tight", ...clock, series: [timing("step", () => 1), timing("train_batch", () => 0.5)] }));
   ids.push(await raw.write({ trial: "long", ...clock, ticks: 5001, stepUs: 20_000, series: [timing("step", () => 0.02), { group: "training", name: "loss", value: () => 1 }] }));
   ids.push(await raw.write({ trial: "spread", startUs: spreadStartUs, stepUs: 1_000_000, ticks: spreadTicks, series: [{ group: "cpu", name: "cpu_util_simple", unit: "percent", value: spread }] }));
+  // One of three has its rate in another unit.
+  for (const [at, [unit, rate]] of rates.entries()) {
+    unitIds.push(await raw.write({ trial: `rate-${at}`, ...clock, series: [{ group: "training", name: "rate", unit, value: () => rate }, timing("step", () => 1 + at)] }));
+  }
   // What lies between its steps takes nine times as long as they do.
   ids.push(await raw.write({ trial: "paused", ...clock, series: [timing("step", () => 0.1)] }));
   raw.close();
@@ -230,6 +236,30 @@ test("three trials are compared by batch, and by time since each one's start", a
   await tab.click('button:has-text("By batch")');
   await told("means by batch again", `${row} td.number`, byBatch);
   await told("the ends of the lines by batch", `${chart} .legend li`, byBatch);
+});
+
+test("of three trials one with another unit has its values in that, no change and no line; the others are compared", async () => {
+  await show(`#/compare?t=${unitIds.join("&t=")}&m=training%2Frate`);
+  const cell = (metric, at) => `tr[data-metric="${metric}"] td.number >> nth=${at}`;
+  const chart = '.charts section[data-metric="training/rate"]';
+  await seen(`${chart} .legend .swatch >> nth=1`);
+  assert.deepEqual(await Promise.all([0, 1, 2].map((at) => text(cell("training/rate", at)))), ["400 /s", "30,000 /min unit differs", "500 /s +25 %"]);
+  assert.equal(await tab.getAttribute(`${cell("training/rate", 1)} >> .muted`, "title"), "Unit: 1/min. The first trial's: 1/s.");
+  assert.equal(await text(cell("timing/step", 1)), "2.00 s 2.0× slower", "what has one unit is compared");
+  assert.equal(await text(`${chart} [data-left-out]`), "Not drawn, for the axis is of another unit (1/s): rate-1 (1/min).");
+  assert.deepEqual((await tab.locator(`${chart} .legend li`).allInnerTexts()).map((item) => item.replace(/\s+/g, " ").trim()), ["rate-0 400 /s", "rate-2 500 /s"]);
+  // A line has the colour that its trial has in the list, whoever is left out before it.
+  const colors = (selector) => tab.locator(selector).evaluateAll((all) => all.map((one) => getComputedStyle(one).borderTopColor));
+  const listed = await colors(".compared li > .swatch");
+  assert.equal(new Set(listed).size, 3);
+  assert.deepEqual(await colors(`${chart} .legend .swatch`), [listed[0], listed[2]]);
+  const { counts } = await pixelsOf((await saved('button:text-is("PNG")')).bytes, listed, 0);
+  assert.ok(counts[0] > 40 && counts[2] > 40 && counts[1] === 0, String(counts));
+  const rows = (await saved('button:text-is("CSV")')).bytes.toString().split("\r\n").filter((line) => line.startsWith("training,rate,"));
+  assert.deepEqual(rows.map((line) => line.split(",")).map((cells) => [cells[3], cells[4], ...cells.slice(-2)]), [["1/s", "rate-0", "", ""], ["1/min", "rate-1", "", ""], ["1/s", "rate-2", "100", "1.25"]]);
+  await tab.click('.compared li:has-text("rate-1") button:text-is("Make first")');
+  await until("the others differ", async () => (await text(cell("training/rate", 1))) === "400 /s unit differs" && (await text(cell("training/rate", 2))) === "500 /s unit differs");
+  assert.equal(await text(`${chart} [data-left-out]`), "Not drawn, for the axis is of another unit (1/min): rate-0 (1/s), rate-2 (1/s).");
 });
 
 test("the table of timings is ordered by a press of a column's head, by the pointer or by keys, and a link keeps the order", async () => {

@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import type { Aligned, Extent } from "./core/align";
 import { extentOf } from "./core/align";
-import { byteSteps, endSpace, sideWidth, sincePlace, sinceSteps, sinceTexts, tickSpace, timeTick, yRange } from "./core/chart_axes";
+import { batchSpace, batchSteps, byteSteps, endSpace, sideWidth, sincePlace, sinceSteps, sinceTexts, tickSpace, timeTick, yRange } from "./core/chart_axes";
 import { lineStyle, paintBand, paintLone, paintOdd } from "./chart_paint";
 import { bandAt, type GapBand } from "./core/gap_bands";
 import type { Sight } from "./core/line_budget";
@@ -17,6 +17,7 @@ import { gapWords, longestWords } from "./gap_words";
 import { LegendValue } from "./legend_value";
 import { patch } from "./patch";
 import type { Drawn } from "./picture";
+import { swatch } from "./swatch";
 import { css, theme } from "./theme";
 
 export interface ChartData {
@@ -265,7 +266,8 @@ export class Chart {
         y: data.stacked ? { range: [0, 1] } : { range: () => yRange(this.extent, data.unit) },
       },
       axes: [
-        { ...axisStyle, size: 34, space: (_, __, min, max, width) => tickSpace(data.axis, max - min, isSince ? Infinity : width), values: (_, ticks, __, ___, step) => this.axisTexts(ticks, step), ...(isSince ? { incrs: sinceSteps } : {}) },
+        { ...axisStyle, size: 34, space: (_, __, min, max, width) => (data.axis === "batch" ? batchSpace(min, max, width) : tickSpace(data.axis, max - min, isSince ? Infinity : width)),
+          values: (_, ticks, __, ___, step) => this.axisTexts(ticks, step), ...(data.axis === "batch" ? { incrs: batchSteps } : isSince ? { incrs: sinceSteps } : {}) },
         { ...axisStyle, size: (_, shown) => sideWidth(shown), space: this.options.height < 160 ? 18 : 30, values: (_, ticks) => texts(ticks), ...(unit.startsWith("bytes") ? { incrs: byteSteps } : {}) },
       ],
       series,
@@ -377,11 +379,7 @@ export class Chart {
   private showLegend(data: ChartData): void {
     this.values = data.names.map(() => new LegendValue());
     const items = data.names.map((name, index) => {
-      const look = this.look(index);
-      const swatch = h("span", { class: data.stacked ? "swatch filled" : "swatch", "aria-hidden": "true" });
-      swatch.style.setProperty("--look", look.color);
-      swatch.style.borderTopStyle = look.dash.length === 0 ? "solid" : look.dash.length > 2 || (look.dash[0] ?? 0) < 4 ? "dotted" : "dashed";
-      return h("li", {}, swatch, name !== "" && bdi(name, name), this.values[index]?.element ?? null);
+      return h("li", {}, swatch(this.look(index), data.stacked), name !== "" && bdi(name, name), this.values[index]?.element ?? null);
     });
     fill(this.legend, items);
     this.legend.classList.toggle("rows", !data.stacked && data.names.length > 1);

@@ -2,7 +2,7 @@
 import type { CompareTrialsResponse, CompareTrialsResponse_ComparedSeries as Compared, CompareTrialsResponse_Side as WireSide } from "#gen/compare_pb";
 import { SeriesKind } from "#gen/model_pb";
 import { clockOf } from "./core/clocks";
-import { changeOf, comparedId, largestChange, type Change, type Side } from "./core/compared";
+import { changeOf, comparedId, largestChange, unitDiffers, unitText, type Change, type Measured } from "./core/compared";
 import type { Cell } from "./core/csv";
 import { sorted } from "./core/sorting";
 import { meanText, nanPart, overflows } from "./core/odd_values";
@@ -21,13 +21,20 @@ export interface CompareRow {
     readonly nans: string;
     /** What `text` says is no finite number. */
     readonly isOdd: boolean;
+    /** Where its unit is not the first trial's, so that there is no change: which they are. "" = it is. */
+    readonly units: string;
   }[];
 }
 
 const nothing: Change = { text: "", tone: 0 };
 
-function side(of: WireSide | undefined): Side {
-  return { count: Number(of?.count ?? 0n), mean: of?.mean ?? 0, ratio: of?.meanRatio ?? 0 };
+function measured(series: Compared, of: WireSide): Measured {
+  return { count: Number(of.count), mean: of.mean, ratio: of.meanRatio, difference: of.meanDifference, unit: series.unit || of.unit };
+}
+
+/** Of each trial, in its own unit. */
+export function measuredSides(series: Compared): Measured[] {
+  return series.sides.map((one) => measured(series, one));
 }
 
 function isTiming(series: Compared): boolean {
@@ -35,7 +42,10 @@ function isTiming(series: Compared): boolean {
 }
 
 function sizeOf(series: Compared): number {
-  return isTiming(series) ? largestChange(side(series.sides[0]), series.sides.map(side)) : 0;
+  if (!isTiming(series)) return 0;
+  const sides = measuredSides(series);
+  const [first] = sides;
+  return first ? largestChange(first, sides.filter((one) => !unitDiffers(first, one))) : 0;
 }
 
 export const compareOrders = ["", "rise", "fall", "name"] as const;
@@ -66,15 +76,21 @@ export function shownSeries(answer: CompareTrialsResponse, filter: string, order
 
 export function compareRow(series: Compared): CompareRow {
   const key = series.key ?? { metricGroup: "", name: "", labels: {} };
-  const first = side(series.sides[0]);
+  const sides = measuredSides(series);
+  const first = sides[0];
   return {
     id: comparedId(key), name: printable(key.name), of: printable(key.metricGroup) + (clockOf(key.labels) === "device" ? ", device clock" : ""),
-    sides: series.sides.map((one, at) => ({
-      text: one.count > 0n ? meanText(one.mean, series.unit, overflows(one)) : one.nanCount > 0n ? "NaN" : "",
-      nans: nanPart(Number(one.nanCount), Number(one.count + one.nanCount)),
-      isOdd: one.count > 0n ? !Number.isFinite(one.mean) : one.nanCount > 0n,
-      change: at === 0 ? nothing : changeOf(first, side(one), isTiming(series)),
-    })),
+    sides: series.sides.map((one, at) => {
+      const ours = sides[at];
+      const differs = first !== undefined && ours !== undefined && unitDiffers(first, ours);
+      return {
+        text: one.count > 0n ? meanText(one.mean, ours?.unit ?? "", overflows(one)) : one.nanCount > 0n ? "NaN" : "",
+        nans: nanPart(Number(one.nanCount), Number(one.count + one.nanCount)),
+        isOdd: one.count > 0n ? !Number.isFinite(one.mean) : one.nanCount > 0n,
+        change: at === 0 || differs || !first || !ours ? nothing : changeOf(first, ours, isTiming(series)),
+        units: differs ? `Unit: ${unitText(ours.unit)}. The first trial's: ${unitText(first.unit)}.` : "",
+      };
+    }),
   };
 }
 
@@ -88,7 +104,7 @@ export function compareCsvRows(answer: CompareTrialsResponse, names: readonly st
     // 0 stands for "cannot be said".
     const compares = at > 0 && one.meanRatio !== 0;
     const numbers = one.count === 0n ? [NaN, NaN, NaN, NaN] : [one.mean, one.min, one.max, one.last];
-    return [[metricGroup, name, clockOf(labels), series.unit, names[at] ?? "", String(answer.trials[at]?.trial?.trialId ?? ""), Number(one.count), Number(one.nanCount),
+    return [[metricGroup, name, clockOf(labels), series.unit || one.unit, names[at] ?? "", String(answer.trials[at]?.trial?.trialId ?? ""), Number(one.count), Number(one.nanCount),
       ...numbers, compares ? one.meanDifference : null, compares ? one.meanRatio : null]];
   }));
 }

@@ -112,9 +112,10 @@ export class CompareTable {
     const key = JSON.stringify([this.names, row.sides]);
     if (key === line.key) return line;
     line.key = key;
-    line.element.replaceChildren(...[...line.element.children].slice(0, 2), ...row.sides.map(({ text, change, nans, isOdd }, at) => h("td", { class: "number", "data-label": shortened(printable(this.names[at] ?? ""), labelMax) }, h("span", {},
+    line.element.replaceChildren(...[...line.element.children].slice(0, 2), ...row.sides.map(({ text, change, nans, isOdd, units }, at) => h("td", { class: "number", "data-label": shortened(printable(this.names[at] ?? ""), labelMax) }, h("span", {},
       text === "" ? h("span", { class: "muted" }, "none") : isOdd ? h("span", { class: "worse" }, text) : text,
       change.text !== "" && h("span", { class: change.tone > 0 ? "better" : change.tone < 0 ? "worse" : "muted" }, ` ${change.text}`),
+      units !== "" && h("span", { class: "muted", title: units }, " unit differs"),
       nans !== "" && h("span", { class: "worse" }, h("br"), nans)))));
     return line;
   }

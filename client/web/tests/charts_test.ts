@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { aligned, extentOf, usualDistance } from "../src/core/align";
-import { endSpace, sideWidth, sincePlace, sinceSteps, sinceTexts, tickSpace, timeTick, yRange } from "../src/core/chart_axes";
+import { batchSpace, batchSteps, endSpace, sideWidth, sincePlace, sinceSteps, sinceTexts, tickSpace, timeTick, yRange } from "../src/core/chart_axes";
 import { drawInSlices, type Drawing, type Pace } from "../src/core/drawing";
 import { bandAt, gapBands, gapCauses, gapsWithoutPlace, sideBands, type KnownGap } from "../src/core/gap_bands";
 import { bucketWords, loneRows, oddBands, totalWords } from "../src/core/odd_values";
@@ -11,6 +11,7 @@ import { contrast, heatColor, lineLook } from "../src/core/palette";
 import { paceMs, tookMs, untilNextMs } from "../src/core/pulse_pace";
 import { bucketCount, fit, inSight, liveRange, panned, sameRange, zoomed } from "../src/core/range";
 import { edges, enclosing, other, ownSeconds, stacked, unaccounted } from "../src/core/stacking";
+import { countText } from "../src/core/units";
 
 const bounds = { start: 1000, end: 11_000 };
 
@@ -381,6 +382,30 @@ test("ticks of whole minutes stand nearer to each other than those that tell sec
     ["since a start", ["time", 7200, Infinity], 76], ["batches", ["batch", 360, 208], 60],
   ];
   for (const [name, asked, space] of rows) assert.equal(tickSpace(...asked), space, name);
+});
+
+test("an axis of batches has three to five ticks on a phone, wherever it begins, and whole ones", () => {
+  // As uPlot chooses: the smallest step that leaves a tick its room.
+  const axis = (start: number, end: number, width: number): number[] => {
+    const step = batchSteps.find((one) => (one * width) / (end - start) >= batchSpace(start, end, width)) ?? 0;
+    const ticks: number[] = [];
+    for (let tick = Math.ceil(start / step) * step; tick <= end; tick += step) ticks.push(tick);
+    return ticks;
+  };
+  assert.deepEqual(axis(0, 940, 210), [0, 200, 400, 600, 800]);
+  assert.deepEqual(axis(0, 9.5, 240), [0, 2, 4, 6, 8], "2.5 is no batch");
+  for (const [start, end] of [[0, 100], [0, 999], [0, 1000], [0, 1001], [0, 12_345], [0, 1_234_567], [17, 90], [1001, 1999], [960, 1040]] as const) {
+    for (const width of [205, 225, 245]) {
+      const ticks = axis(start, end, width);
+      assert.ok(ticks.length >= 3 && ticks.length <= 5, `${start} to ${end} in ${width}: ${ticks}`);
+      const textWidth = Math.max(...ticks.map((tick) => countText(tick).length)) * 7;
+      assert.ok((((ticks[1] ?? 0) - (ticks[0] ?? 0)) * width) / (end - start) > textWidth + 10, `${start} to ${end} in ${width}: ${ticks} touch`);
+    }
+  }
+  assert.deepEqual(axis(99_990, 100_090, 205), [100_000, 100_050], "three would touch");
+  assert.equal(batchSpace(0, 1000, 800), 60, "at a desk there is room");
+  assert.deepEqual([...batchSteps].sort((a, b) => a - b), batchSteps);
+  for (const odd of [axis(3, 4, 220), axis(0, 1, 220)]) assert.ok(odd.length >= 1 && odd.every(Number.isInteger), String(odd));
 });
 
 test("an axis of times since a start has the steps of a clock, and texts that name their units", () => {

@@ -79,6 +79,25 @@ test("a comparison says what is NaN, in its table and its CSV", () => {
   for (const row of rows) assert.equal(row.length, compareCsvHead.length);
 });
 
+test("a trial with another unit has its value in that, and no change; the others have theirs", () => {
+  const side = (mean: number, unit: string, meanRatio: number, meanDifference = 0) => ({ count: 5n, mean, min: mean, max: mean, last: mean, unit, meanRatio, meanDifference });
+  const answer = create(CompareTrialsResponseSchema, { series: [
+    { key: { metricGroup: "timing", name: "load" }, kind: SeriesKind.DURATION, sides: [side(0.2, "seconds", 1), side(300, "ms", 0), side(0.4, "seconds", 2, 0.2)] },
+    { key: { metricGroup: "timing", name: "step" }, kind: SeriesKind.DURATION, unit: "seconds", sides: [side(1, "seconds", 1), side(4, "seconds", 4, 3), side(1, "seconds", 1)] },
+    { key: { metricGroup: "training", name: "loss" }, unit: "nats", sides: [side(2, "nats", 1), side(3, "nats", 1.5, 1)] },
+  ] });
+  const [load] = answer.series;
+  assert.ok(load);
+  assert.deepEqual(compareRow(load).sides.map(({ text, change, units }) => [text, change.text, units]), [
+    ["200 ms", "", ""], ["300 ms", "", "Unit: ms. The first trial's: seconds."], ["400 ms", "2.0× slower", ""],
+  ]);
+  assert.deepEqual(shownSeries(answer, "").map((one) => one.key?.name), ["step", "load", "loss"], "300 of another unit are not 300 seconds more");
+  const rows = compareCsvRows(answer, ["a", "b", "c"]).filter((row) => row[1] === "load");
+  assert.deepEqual(rows.map((row) => ["unit", "trial", "mean", "mean_difference", "mean_ratio"].map((name) => row[compareCsvHead.indexOf(name)])), [
+    ["seconds", "a", 0.2, null, null], ["ms", "b", 300, null, null], ["seconds", "c", 0.4, 0.2, 2],
+  ]);
+});
+
 test("buckets in a CSV say how many of their samples are NaN", () => {
   const of = (nanCounts: bigint[]) => ({ key: { metricGroup: "training", name: "loss" }, indexes: [0, 1], mins: [1, NaN], maxs: [1, NaN], means: [1, NaN], lasts: [1, NaN], counts: [2n, 0n], nanCounts });
   const answer = create(QueryBucketsResponseSchema, { start: 10n, width: 5n, series: [of([0n, 3n]), of([])] });

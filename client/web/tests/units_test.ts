@@ -11,7 +11,7 @@ import { wrapped } from "../src/core/wrapping";
 
 test("values read as on the command line", () => {
   const rows: [number, string, string][] = [
-    [0, "bytes", "0.00 B"], [1023, "bytes", "1023 B"], [1536, "bytes", "1.50 KiB"], [8.5e9, "bytes", "7.92 GiB"], [1048576, "bytes/s", "1.00 MiB/s"],
+    [0, "bytes", "0 B"], [-0, "bytes/s", "0 B/s"], [0.25, "bytes", "0.25 B"], [1023, "bytes", "1023 B"], [1536, "bytes", "1.50 KiB"], [8.5e9, "bytes", "7.92 GiB"], [1048576, "bytes/s", "1.00 MiB/s"],
     [0, "seconds", "0 s"], [0.0088, "seconds", "8.80 ms"], [91.3, "seconds", "91.3 s"], [599, "seconds", "599 s"], [5400, "seconds", "1.50 h"], [4.1e-7, "seconds", "410 ns"],
     [41.14, "percent", "41.1 %"], [12, "1", "12"], [1234567, "", "1,234,567"], [0.123456, "1", "0.1235"], [289.87, "1/s", "289.9 /s"], [2, "W", "2 W"],
     [NaN, "bytes", "not a number"], [Infinity, "1", "+infinity"], [-Infinity, "seconds", "−infinity"],

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changeOf, comparedSelectors, largestChange, offeredTrials } from "../src/core/compared";
+import { changeOf, comparedSelectors, drawnTogether, largestChange, offeredTrials, unitDiffers, type Measured } from "../src/core/compared";
 import { looksMax } from "../src/core/palette";
 import { formatNumbers, parseNumbers } from "../src/core/number_ranges";
 import { chosenCharts, foldsTogether, labelValues, lineNames, linesOfChart, metricCharts, selectorsOf, wanted, type KnownSeries } from "../src/core/series_choice";
@@ -120,6 +120,31 @@ test("a change says how much, and which way only where it is known", () => {
   assert.deepEqual(changeOf(first, { count: 5, mean: 6, ratio: 3 }, false), { text: "3.0×", tone: 0 });
   assert.deepEqual(changeOf(first, { count: 0, mean: 0, ratio: 0 }, true), { text: "", tone: 0 });
   assert.equal(largestChange(first, [first, { count: 1, mean: 5, ratio: 2.5 }]), 3);
+});
+
+const one = (mean: number, unit: string, ratio = 0, difference = 0, count = 5): Measured => ({ mean, unit, ratio, difference, count });
+const none = one(0, "", 0, 0, 0);
+
+test("a trial's unit differs where it is not the first's, or where the master tells no difference though there is one", () => {
+  const first = one(4, "1/s", 1);
+  const rows: [string, Measured, Measured, boolean][] = [
+    ["the first itself", first, first, false], ["the same", first, one(6, "1/s", 1.5, 2), false], ["another", first, one(600, "1/min"), true],
+    ["none beside one", first, one(6, ""), true], ["no samples", first, none, false], ["of no samples", none, one(6, "1/s"), false],
+    ["both without", one(4, "", 1), one(6, "", 1.5, 2), false], ["several among one's", one(4, "", 1), one(6, ""), true],
+    ["both zero", one(0, "", 1), one(0, ""), false], ["from zero", one(0, "", 1), one(6, "", 0, 6), false],
+    ["of infinity", one(Infinity, "", 1), one(6, "", 0, -Infinity), false], ["both infinite", one(Infinity, "", 1), one(Infinity, "", NaN, NaN), false],
+  ];
+  for (const [name, a, b, differs] of rows) assert.equal(unitDiffers(a, b), differs, name);
+});
+
+test("a chart draws what has the unit of the first that has numbers", () => {
+  const rows: [string, Measured[], number[], number[], string][] = [
+    ["one of another", [one(4, "1/s", 1), one(600, "1/min"), one(6, "1/s", 1.5, 2)], [0, 2], [1], "1/s"],
+    ["the first has none", [none, one(4, "ms"), one(1, "s"), one(5, "ms")], [0, 1, 3], [2], "ms"],
+    ["the first has none, no units", [none, one(4, ""), one(1, "")], [0, 1, 2], [], ""],
+    ["all alike", [one(4, "", 1), one(6, "", 1.5, 2)], [0, 1], [], ""], ["nothing", [none, none], [0, 1], [], ""], ["nobody", [], [], [], ""],
+  ];
+  for (const [name, sides, drawn, leftOut, unit] of rows) assert.deepEqual(drawnTogether(sides), { drawn, leftOut, unit }, name);
 });
 
 test("what has charts in a comparison is asked for once, whichever of its clocks have one", () => {

@@ -170,9 +170,11 @@ class CompareTrialsTest : public RandomTrialTest {
       const auto& series = response->series(place++);
       ASSERT_EQ(KeyOf(series.key()), key) << "by group, name, labels";
       ASSERT_EQ(series.sides_size(), static_cast<int>(fed_.size()));
+      ASSERT_EQ(series.unit(), "seconds");
       const Cell first = of_trials[0].whole;
       for (std::size_t i = 0; i < fed_.size(); ++i) {
         const Response::Side& side = series.sides(static_cast<int>(i));
+        ASSERT_EQ(side.unit(), "seconds");
         CheckSide(side, of_trials[i], request.max_buckets() > 1);
         const Cell& whole = of_trials[i].whole;
         const bool both = first.count > 0 && whole.count > 0;
@@ -245,6 +247,54 @@ TEST_F(CompareTrialsTest, ATrialWithoutSamplesHasEmptySides) {
   Merge(1);
   CheckComparison(random);
   CheckTrials();
+}
+
+TEST_F(CompareTrialsTest, OneTrialsUnitTakesNoDifferenceFromTheOthers) {
+  struct Row {
+    const char* name;
+    std::vector<std::string> units;  // of a series each
+    double value;
+  };
+  const Row rows[] = {{"first", {"1/s", "1/s"}, 4},
+                      {"other", {"1/min"}, 600},
+                      {"same", {"1/s"}, 6},
+                      {"mixed", {"1/s", "1/min"}, 8}};
+  v1::CompareTrialsRequest request;
+  for (const Row& one : rows) {
+    Turn(one.name);
+    Feed feed = OpenWriter("job");
+    TickTable table;
+    table.tick_group = 1;
+    table.times_us = {kStartUs, kStartUs + 1};
+    table.batches = {0, 1};
+    for (const std::string& unit : one.units) {
+      const std::string rank = absl::StrCat(table.columns.size());
+      TickColumn column;
+      column.series_no =
+          SeriesNo{AddSeries("training", "rate", SeriesKind::kGauge, {{"rank", rank}}, unit)};
+      column.values = {one.value, one.value};
+      table.columns.push_back(std::move(column));
+    }
+    Commit(feed, {std::move(table)}, kStartUs);
+    *request.add_trials() = Ref(one.name);
+  }
+  const auto response = reads_.CompareTrials(request, Call());
+  ASSERT_TRUE(response.ok()) << response.status();
+  ASSERT_EQ(response->series_size(), 1);
+  const auto& series = response->series(0);
+  EXPECT_EQ(series.unit(), "");
+  const struct {
+    const char* unit;
+    double mean, difference, ratio;
+  } wanted[] = {{"1/s", 4, 0, 1}, {"1/min", 600, 0, 0}, {"1/s", 6, 2, 1.5}, {"", 8, 0, 0}};
+  ASSERT_EQ(series.sides_size(), 4);
+  for (int i = 0; i < series.sides_size(); ++i) {
+    SCOPED_TRACE(rows[i].name);
+    EXPECT_EQ(series.sides(i).unit(), wanted[i].unit);
+    EXPECT_EQ(series.sides(i).mean(), wanted[i].mean);
+    EXPECT_EQ(series.sides(i).mean_difference(), wanted[i].difference);
+    EXPECT_EQ(series.sides(i).mean_ratio(), wanted[i].ratio);
+  }
 }
 
 // As a cap that takes samples and leaves rollups.

@@ -95,9 +95,10 @@ class QueryReadsTest : public ::testing::Test {
 
   std::int32_t AddSeries(const std::string& group, const std::string& name,
                          SeriesKind kind = SeriesKind::kGauge,
-                         Labels labels = {{"agent", "node"}, {"rank", "0"}}) {
+                         Labels labels = {{"agent", "node"}, {"rank", "0"}},
+                         const std::string& unit = "seconds") {
     const std::vector<SeriesDefinition> definitions = {
-        {{group, name, std::move(labels)}, "seconds", kind}};
+        {{group, name, std::move(labels)}, unit, kind}};
     const auto numbers = ingest_->FindOrCreateSeries(trial_id_, definitions, 10'000);
     EXPECT_TRUE(numbers.ok()) << numbers.status();
     return Value(numbers->at(0));

@@ -12,6 +12,8 @@ namespace stepwell::cli {
 
 class CompareMaker {
  public:
+  // Of a trial whose series have not one unit.
+  static constexpr char kSeveralUnits[] = "several";
   static constexpr std::int64_t kStartUs = 1'763'632'882'000'000;  // 2025-11-20 10:01:22 UTC
 
   explicit CompareMaker(const std::vector<std::string>& trials) {
@@ -33,10 +35,12 @@ class CompareMaker {
     data_.answer.set_width(1200);
   }
 
-  // The means of each trial; none = it has no samples. As the master does it, unless units differ.
+  // The means of each trial; none = it has no samples. As the master does it. `units`: of each trial, where
+  // they are not all `unit`.
   void Add(const std::string& group, const std::string& name, const std::string& unit,
            const std::vector<std::optional<double>>& means, std::uint64_t count = 1200,
-           const std::map<std::string, std::string>& labels = {}, bool units_differ = false) {
+           const std::map<std::string, std::string>& labels = {},
+           const std::vector<std::string>& units = {}) {
     auto& series = *data_.answer.add_series();
     series.mutable_key()->set_metric_group(group);
     series.mutable_key()->set_name(name);
@@ -47,11 +51,14 @@ class CompareMaker {
                                                    : v1::SERIES_KIND_GAUGE);
     for (std::size_t i = 0; i < means.size(); ++i) {
       auto& side = *series.add_sides();
+      const std::string& own = units.empty() ? unit : units.at(i);
+      if (own != kSeveralUnits) side.set_unit(own);
       if (!means[i]) continue;
       side.set_count(count);
       side.set_mean(*means[i]);
       if (i == 0) side.set_mean_ratio(1);
-      if (i == 0 || !means[0] || units_differ) continue;
+      const bool has_units_of_first = units.empty() || (own == units[0] && own != kSeveralUnits);
+      if (i == 0 || !means[0] || !has_units_of_first) continue;
       side.set_mean_difference(*means[i] - *means[0]);
       if (*means[0] != 0) side.set_mean_ratio(*means[i] / *means[0]);
     }

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/unit/cli/compare_maker.h"
 
 namespace stepwell::cli {
@@ -35,12 +37,12 @@ TEST(CompareScopesTest, TheLargestChangeOfAStepComesFirst) {
   EXPECT_THAT(Names(lines.unaccounted), ElementsAre("unaccounted"));
   EXPECT_THAT(lines.device, IsEmpty());
   EXPECT_NEAR(lines.scopes[2].change_seconds, 0.002, 1e-9);
-  EXPECT_THAT(lines.scopes[0].sides[1].difference_seconds, About(-0.2));
+  EXPECT_THAT(lines.scopes[0].sides[1].difference, About(-0.2));
   EXPECT_THAT(lines.scopes[0].sides[1].ratio, About(5.0 / 7));
   EXPECT_EQ(lines.scopes[0].sides[0].ratio, std::nullopt);
   EXPECT_THAT(lines.steps[0].sides[0].share, Optional(1.0));
   EXPECT_THAT(lines.scopes[2].sides[0].share, About(0.01));
-  EXPECT_THAT(lines.unaccounted[0].sides[0].mean_seconds, About(1.0 - 0.2 - 0.7 - 0.01));
+  EXPECT_THAT(lines.unaccounted[0].sides[0].mean, About(1.0 - 0.2 - 0.7 - 0.01));
   EXPECT_THAT(lines.unaccounted[0].sides[1].share, About((0.9 - 0.21 - 0.5 - 0.012) / 0.9));
 }
 
@@ -61,8 +63,8 @@ TEST(CompareScopesTest, SharesAreOfOwnTimeAndAddUp) {
   EXPECT_THAT(sides["train/forward/block/norm"][0].share, About(0.1));
   EXPECT_THAT(sides["load"][0].share, About(0.1));
   EXPECT_EQ(sides["load"][1].share, std::nullopt);
-  EXPECT_EQ(sides["load"][1].mean_seconds, std::nullopt);
-  EXPECT_EQ(sides["load"][1].difference_seconds, std::nullopt);
+  EXPECT_EQ(sides["load"][1].mean, std::nullopt);
+  EXPECT_EQ(sides["load"][1].difference, std::nullopt);
   EXPECT_THAT(sides["unaccounted"][0].share, Optional(0.0));
   for (const std::size_t trial : {0, 1}) {
     double sum = 0;
@@ -114,20 +116,75 @@ TEST(CompareScopesTest, NoStepsNoShares) {
 TEST(CompareScopesTest, DifferencesAreThereWhereTheySaySomething) {
   CompareMaker maker({"a", "b"});
   maker.Add("training", "loss", "nats", {2.0, 3.0});
-  maker.Add("training", "rate", "", {2.0, 3.0}, 10, {}, /*units_differ=*/true);
+  maker.Add("training", "rate", "", {2.0, 3.0}, 10, {}, {"1/s", "1/min"});
   maker.Add("training", "none", "1", {std::nullopt, 3.0});
   maker.Add("training", "zero", "", {0.0, 3.0});
   maker.Add("training", "plain", "", {2.0, 3.0});
   const auto& series = maker.data().answer.series();
   EXPECT_THAT(DifferenceOf(series[0], 1), Optional(1.0));
   EXPECT_EQ(DifferenceOf(series[0], 0), std::nullopt);
-  EXPECT_TRUE(UnitsDiffer(series[1]));
+  EXPECT_TRUE(UnitDiffers(series[1], 1));
   EXPECT_EQ(DifferenceOf(series[1], 1), std::nullopt);
   EXPECT_EQ(DifferenceOf(series[2], 1), std::nullopt);
   EXPECT_THAT(DifferenceOf(series[3], 1), Optional(3.0));
   EXPECT_EQ(RatioOf(series[3], 1), std::nullopt);
-  EXPECT_FALSE(UnitsDiffer(series[4]));
+  EXPECT_FALSE(UnitDiffers(series[4], 1));
   EXPECT_THAT(RatioOf(series[4], 1), Optional(1.5));
+}
+
+TEST(CompareScopesTest, AUnitDiffersWhereATrialHasAnotherThanTheFirst) {
+  CompareMaker maker({"a", "b", "c"});
+  maker.Add("training", "rate", "", {2.0, 3.0, 4.0}, 10, {}, {"1/s", "1/min", "1/s"});
+  maker.Add("training", "mixed", "", {2.0, 3.0, 4.0}, 10, {},
+            {CompareMaker::kSeveralUnits, "", ""});
+  maker.Add("training", "unitless", "", {0.0, 3.0, 0.0}, 10, {},
+            {"", CompareMaker::kSeveralUnits, ""});
+  maker.Add("training", "absent", "", {std::nullopt, 3.0, 4.0}, 10, {}, {"1/s", "1/min", "1/s"});
+  maker.Add("training", "endless", "", {HUGE_VAL, 3.0, HUGE_VAL});
+  const auto& series = maker.data().answer.series();
+  const auto differ = [&](int at) {
+    return std::vector<bool>{UnitDiffers(series[at], 0), UnitDiffers(series[at], 1),
+                             UnitDiffers(series[at], 2)};
+  };
+  EXPECT_THAT(differ(0), ElementsAre(false, true, false));
+  EXPECT_THAT(DifferenceOf(series[0], 2), Optional(2.0));
+  EXPECT_EQ(UnitOf(series[0], 1), "1/min");
+  EXPECT_THAT(differ(1), ElementsAre(false, true, true));
+  EXPECT_THAT(differ(2), ElementsAre(false, true, false));
+  EXPECT_THAT(DifferenceOf(series[2], 2), Optional(0.0));
+  EXPECT_THAT(differ(3), ElementsAre(false, false, false)) << "there is no first to differ from";
+  EXPECT_THAT(differ(4), ElementsAre(false, false, false)) << "a part of infinity is none";
+}
+
+// A master of before sides had units tells that of all, or none.
+TEST(CompareScopesTest, AnOlderMastersUnitsAreThoseOfTheSeries) {
+  CompareMaker maker({"a", "b"});
+  maker.Add("training", "loss", "nats", {2.0, 3.0});
+  maker.Add("training", "rate", "", {2.0, 3.0}, 10, {}, {"1/s", "1/min"});
+  auto& series = *maker.data().answer.mutable_series();
+  for (auto& one : series) {
+    for (auto& side : *one.mutable_sides()) side.clear_unit();
+  }
+  EXPECT_EQ(UnitOf(series[0], 1), "nats");
+  EXPECT_THAT(DifferenceOf(series[0], 1), Optional(1.0));
+  EXPECT_TRUE(UnitDiffers(series[1], 1));
+}
+
+TEST(CompareScopesTest, AScopeInAnotherUnitIsNoPartOfAStep) {
+  CompareMaker maker({"a", "b", "c"});
+  maker.AddTiming("step", {1.0, 1.0, 1.0});
+  maker.Add("timing", "load", "", {0.2, 300.0, 0.4}, 1200, {}, {"seconds", "ms", "seconds"});
+  const ScopeLines lines = ScopesOf(maker.data().answer, true);
+  const std::vector<ScopeSide>& load = lines.scopes.at(0).sides;
+  EXPECT_EQ(load[1].unit, "ms");
+  EXPECT_THAT(load[1].mean, Optional(300.0));
+  EXPECT_TRUE(load[1].unit_differs);
+  EXPECT_EQ(load[1].difference, std::nullopt);
+  EXPECT_EQ(load[1].share, std::nullopt);
+  EXPECT_THAT(load[2].difference, About(0.2));
+  EXPECT_THAT(load[2].share, About(0.4));
+  EXPECT_NEAR(lines.scopes[0].change_seconds, 0.2, 1e-9);
+  EXPECT_THAT(lines.unaccounted.at(0).sides[1].mean, About(1.0)) << "nobody knows what of it is";
 }
 
 TEST(CompareDataTest, LabelsThatSayWhereAreFolded) {

@@ -33,10 +33,11 @@ CompareMaker SomeTrials(const std::vector<std::string>& names) {
                   {{"clock", "device"}});
   maker.AddTiming("train_batch/forward", of({0.020, 0.020, 0.020}));
   maker.AddTiming("validate", of({std::nullopt, 1.25, std::nullopt}), 12);
+  maker.Add("timing", "write", "", of({0.5, 480.0, 0.25}), 6, {}, {"seconds", "ms", "seconds"});
   maker.Add("training", "grad_norm", "", of({0.0, 1.5, 1.5}));
   maker.Add("training", "loss", "nats", of({2.914, 2.7, 2.914}), 1200, {{"split", "train"}});
-  maker.Add("training", "tokens_per_second", "", of({13'441.0, 15.9, 13'441.0}), 1200, {},
-            /*units_differ=*/true);
+  maker.Add("training", "tokens_per_second", "", of({13'441.0, 15.9, 13'900.0}), 1200, {},
+            {"1/s", "tokens/ms", "1/s"});
   return maker;
 }
 

@@ -41,7 +41,8 @@ TEST(UnitsTest, SecondsReadAsPeopleSayThem) {
 
 TEST(UnitsTest, ValuesCarryTheirUnit) {
   EXPECT_EQ(ValueText(5'368'709'120, "bytes"), "5.00 GiB");
-  EXPECT_EQ(ValueText(0, "bytes/s"), "0.00 B/s");
+  EXPECT_EQ(ValueText(0, "bytes"), "0 B");
+  EXPECT_EQ(ValueText(-0.0, "bytes/s"), "0 B/s");
   EXPECT_EQ(ValueText(1023.99, "bytes"), "1.00 KiB");
   EXPECT_EQ(ValueText(88.42, "percent"), "88.4 %");
   EXPECT_EQ(ValueText(1200, "1"), "1,200");

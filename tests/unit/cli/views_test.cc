@@ -122,7 +122,7 @@ TEST(AdminViewTest, ADiskWithoutAByteIsNoDiskThatNobodyKnows) {
   EXPECT_THAT(StatusText(status, kPlain), HasSubstr("not known: the database is elsewhere\n"));
   status.set_disk_error("disk low: 0 MiB free for PostgreSQL's data, the mark is 512 MiB");
   const std::string text = StatusText(status, kPlain);
-  EXPECT_THAT(text, HasSubstr("  0.00 B: disk low: 0 MiB free for PostgreSQL's data"));
+  EXPECT_THAT(text, HasSubstr("  0 B: disk low: 0 MiB free for PostgreSQL's data"));
   EXPECT_THAT(text, Not(HasSubstr("not known")));
 }
 

@@ -92,7 +92,7 @@ TEST(CompareSidesTest, DifferencesAreToTheFirst) {
     v1::CompareTrialsResponse::ComparedSeries series;
     *series.add_sides() = SideFrom({row.first});
     *series.add_sides() = SideFrom({row.second});
-    SetDifferences(row.units_differ, series);
+    SetDifferences({true, !row.units_differ}, series);
     const auto same = [](double got, double wanted) {
       return std::isnan(wanted) ? std::isnan(got) : got == wanted;
     };
@@ -102,6 +102,16 @@ TEST(CompareSidesTest, DifferencesAreToTheFirst) {
         << series.sides(1).mean_difference();
     EXPECT_TRUE(same(series.sides(1).mean_ratio(), row.ratio)) << series.sides(1).mean_ratio();
   }
+}
+
+TEST(CompareSidesTest, OnlySidesOfTheFirstsUnitHaveADifference) {
+  v1::CompareTrialsResponse::ComparedSeries series;
+  for (const double value : {2.0, 3.0, 4.0}) *series.add_sides() = SideFrom({{value}});
+  SetDifferences({true, false, true}, series);
+  EXPECT_EQ(series.sides(1).mean_difference(), 0);
+  EXPECT_EQ(series.sides(1).mean_ratio(), 0);
+  EXPECT_EQ(series.sides(2).mean_difference(), 2);
+  EXPECT_EQ(series.sides(2).mean_ratio(), 2);
 }
 
 }  // namespace

@@ -2,9 +2,13 @@
 import type { Extent } from "./align";
 import type { AxisKind } from "./range";
 import { isoText } from "./time_text";
+import { countText } from "./units";
 
 /** Steps of an axis of bytes: powers of two, as its units are. */
 export const byteSteps = Array.from({ length: 60 }, (_, power) => 2 ** power);
+
+/** Steps of an axis of batches: there is none between two. */
+export const batchSteps = Array.from({ length: 10 }, (_, power) => [1, 2, 2.5, 5].map((times) => times * 10 ** power)).flat().filter(Number.isInteger);
 
 const [minute, hour, day] = [60, 3600, 86_400];
 
@@ -23,9 +27,28 @@ const minuteSpace = 52;
  *  minutes of the clock need less: on a phone they are two or three then, rather than one; times since a start (`width` is
  *  infinite) have texts of any length. */
 export function tickSpace(axis: AxisKind, span: number, width: number): number {
-  if (axis !== "time") return 60;
+  if (axis !== "time") return usualSpace;
   if ((span * minuteSpace) / width > 30) return minuteSpace;
   return span < 10 ? 104 : 76;
+}
+
+const usualSpace = 60;
+/** A plot that is narrower is a phone's, or one of several beside each other. */
+const narrowPlot = 400;
+const ticksWanted = { least: 3, most: 5 };
+
+/** Of an axis of batches from `start` to `end`: as in tickSpace. In a narrow plot the step is chosen by how many ticks it gives, as far as
+ *  their texts do not touch: a step that has two is one too far, the one before it often has five. */
+export function batchSpace(start: number, end: number, width: number): number {
+  const span = end - start;
+  if (width >= narrowPlot || width <= 0 || span <= 0) return usualSpace;
+  const textWidth = 7 * countText(Math.floor(end)).length + 14;
+  const ticks = (step: number): number => Math.floor(end / step) - Math.ceil(start / step) + 1;
+  const fitting = batchSteps.filter((step) => (step * width) / span >= textWidth);
+  const enough = fitting.filter((step) => ticks(step) >= ticksWanted.least);
+  const step = enough.find((one) => ticks(one) <= ticksWanted.most) ?? enough[enough.length - 1] ?? fitting[0];
+  // Rounding must not take it for one that is too near.
+  return step === undefined ? usualSpace : ((step * width) / span) * 0.999;
 }
 
 /** So much stays free at the right for the half of a tick's text that reaches beyond the last place: "21:04:05", "21:04:05.123". */

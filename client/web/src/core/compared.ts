@@ -1,6 +1,7 @@
 // What a change between trials means, in words: by how much, and whether it is for the better; and how what is
 // compared is named in an address.
 import { clockLabel, clockOf } from "./clocks";
+import { printable } from "./printable";
 import { metricId } from "./series_choice";
 import { countText } from "./units";
 
@@ -8,6 +9,35 @@ export interface Side {
   readonly count: number;
   readonly mean: number;
   readonly ratio: number;
+}
+
+/** In its own unit, which is "" where it has none, or several. */
+export interface Measured extends Side {
+  readonly difference: number;
+  readonly unit: string;
+}
+
+/** Whether its unit and the first trial's are not one and the same: no difference of them says anything. */
+export function unitDiffers(first: Measured, side: Measured): boolean {
+  if (first === side || first.count === 0 || side.count === 0) return false;
+  if (first.unit !== side.unit) return true;
+  // Both have none, or one of them several: then the master tells no difference though there is one.
+  return first.unit === "" && side.difference === 0 && side.ratio === 0 && (first.mean !== 0 || side.mean !== 0);
+}
+
+export function unitText(unit: string): string {
+  return unit === "" ? "none, or several" : printable(unit);
+}
+
+/** Which of them one chart draws: what has another unit than the first that has numbers has no place on its axis. */
+export function drawnTogether(sides: readonly Measured[]): { readonly drawn: readonly number[]; readonly leftOut: readonly number[]; readonly unit: string } {
+  const at = Math.max(0, sides.findIndex(({ count }) => count > 0));
+  const first = sides[at];
+  // Differences are to the first trial alone.
+  const isOther = (side: Measured): boolean => first !== undefined && (at === 0 ? unitDiffers(first, side) : side.count > 0 && side.unit !== first.unit);
+  const places = sides.map((_, place) => place);
+  const leftOut = places.filter((place) => isOther(sides[place] as Measured));
+  return { drawn: places.filter((place) => !leftOut.includes(place)), leftOut, unit: first?.unit ?? "" };
 }
 
 export interface Change {

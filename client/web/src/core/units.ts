@@ -24,6 +24,7 @@ function nonFinite(value: number): string {
 }
 
 function scaled(value: number, scales: readonly Scale[], suffix: string): string {
+  if (value === 0) return `0 ${scales[scales.length - 1]?.[1] ?? ""}${suffix}`;
   for (const [index, [factor, unit]] of scales.entries()) {
     // 0.9995: what would be shown as 1,000 of the unit below.
     if (Math.abs(value) < factor * 0.9995 && index !== scales.length - 1) continue;

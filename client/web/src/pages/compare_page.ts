@@ -9,16 +9,17 @@ import { completenessBadge, stateBadge } from "../badges";
 import { holes } from "../buckets";
 import { Chart, sightOf } from "../chart";
 import { refill } from "../choice";
-import { compareCsvHead, compareCsvRows } from "../compare_rows";
+import { compareCsvHead, compareCsvRows, measuredSides } from "../compare_rows";
 import { CompareTable } from "../compare_table";
 import { aligned } from "../core/align";
 import { sincePlace } from "../core/chart_axes";
 import { clockOf } from "../core/clocks";
-import { comparedId, comparedSelectors, keptLabels, offeredTrials, openedCharts, withChart } from "../core/compared";
+import { comparedId, comparedSelectors, drawnTogether, keptLabels, offeredTrials, openedCharts, unitText, withChart } from "../core/compared";
 import { csvText } from "../core/csv";
 import { drawInSlices } from "../core/drawing";
 import { sideBands, type GapBand } from "../core/gap_bands";
 import { bucketsOfLine } from "../core/line_budget";
+import { lineLook } from "../core/palette";
 import { printable, shortened } from "../core/printable";
 import { fit, panned, zoomed, type Range } from "../core/range";
 import { countText } from "../core/units";
@@ -32,7 +33,8 @@ import { patch } from "../patch";
 import { savePng } from "../picture";
 import { ends, linkButton, showBusy } from "../range_tools";
 import { asOfBefore, failureBox, loadingBox, stateBox } from "../state_box";
-import { onTheme } from "../theme";
+import { swatch } from "../swatch";
+import { onTheme, theme } from "../theme";
 import { trialName } from "../words";
 
 const refreshMs = 10_000;
@@ -71,7 +73,10 @@ export class ComparePage implements Page {
   private readonly panel = h("section", { class: "panel" }, this.note, this.table.element);
   private readonly cards = new Map<string, Card>();
   private readonly loop: Loop;
-  private readonly unTheme = onTheme(() => this.cards.forEach((card) => card.chart.redraw()));
+  private readonly unTheme = onTheme(() => {
+    this.showHead();
+    this.cards.forEach((card) => card.chart.redraw());
+  });
   private answered: Answered | null = null;
   /** The newest that may be added. */
   private found: readonly Trial[] = [];
@@ -159,7 +164,7 @@ export class ComparePage implements Page {
       const answered = this.answeredTrial(id);
       return [id, this.name(id), answered?.trial?.state, JSON.stringify(answered?.completeness?.contiguous)];
     });
-    refill(this.list, JSON.stringify(facts), () => trials.map((id, at) => this.item(id, at)));
+    refill(this.list, JSON.stringify([facts, theme()]), () => trials.map((id, at) => this.item(id, at)));
     this.showOffered();
     const axisButton = (one: CompareView["axis"], text: string): HTMLElement =>
       h("button", { type: "button", "data-focus": `axis-${one}`, "aria-pressed": String(axis === one), onclick: () => this.change({ axis: one, start: null, end: null }, "push") }, text);
@@ -178,7 +183,7 @@ export class ComparePage implements Page {
   private item(id: string, at: number): HTMLElement {
     const { trials } = this.view;
     const { trial, completeness } = this.answeredTrial(id) ?? {};
-    return h("li", { class: "line" },
+    return h("li", { class: "line" }, swatch(lineLook(at, theme())),
       h("a", { href: formatView(trialView(id)), "data-focus": `open-${id}` }, bdi(this.name(id))), at === 0 ? h("span", { class: "muted" }, " what the others are compared with ") : " ",
       trial ? stateBadge(trial.state, `state-${id}`) : null, " ", completeness && completenessBadge(completeness, formatView({ ...trialView(id), tab: "completeness" })), " ",
       at > 0 && h("button", { type: "button", "data-focus": `first-${id}`, onclick: () => this.change({ trials: [id, ...trials.filter((one) => one !== id)] }) }, "Make first"), " ",
@@ -321,18 +326,29 @@ export class ComparePage implements Page {
       const card = this.cards.get(one.key ? comparedId(one.key) : "");
       if (!card || !buckets) return;
       const metricGroup = one.key?.metricGroup ?? "";
-      patch(card.note, view.axis === "batch" && gapNote(buckets.trials.map((trial, at) => ({ name: this.name(view.trials[at] ?? ""), trial: view.trials[at] ?? "", gaps: holes(trial) })), metricGroup));
+      const { drawn, leftOut, unit } = drawnTogether(measuredSides(one));
+      const names = this.names(view);
+      patch(card.note, this.leftOut(one, leftOut, unit, names),
+        view.axis === "batch" && gapNote(drawn.flatMap((at) => (buckets.trials[at] ? [{ name: names[at] ?? "", trial: view.trials[at] ?? "", gaps: holes(buckets.trials[at]) }] : [])), metricGroup));
       card.chart.show({
-        aligned: aligned(one.sides, start, width), names: this.names(view), unit: one.unit, range: shown, axis: view.axis, ...(view.axis === "time" ? { axisName: "since start" } : {}),
-        bands: this.bands(buckets, shown, metricGroup, view),
+        aligned: aligned(one.sides.filter((_, at) => drawn.includes(at)), start, width), names: drawn.map((at) => names[at] ?? ""), colors: drawn, unit,
+        range: shown, axis: view.axis, ...(view.axis === "time" ? { axisName: "since start" } : {}),
+        bands: this.bands(buckets, shown, metricGroup, drawn, names, view),
       });
     }, () => signal.aborted);
     return drawing.isWhole;
   }
 
-  /** Declared gaps of all sides; a gap's text says of whom it is. */
-  private bands({ trials }: CompareTrialsResponse, range: Range, metricGroup: string, view: CompareView): GapBand[] {
-    const sides = trials.map((trial, at) => ({ name: this.name(view.trials[at] ?? ""), startUs: Number(trial.startTimeUs), gaps: holes(trial) }));
+  /** Lines of another unit than the axis has: whose they are. */
+  private leftOut({ sides, unit }: Compared, places: readonly number[], axisUnit: string, names: readonly string[]): HTMLElement | null {
+    if (places.length === 0) return null;
+    return h("p", { class: "muted", "data-left-out": "" }, `Not drawn, for the axis is of another unit (${unitText(axisUnit)}): `,
+      places.map((at, which) => [which > 0 && ", ", bdi(names[at] ?? ""), ` (${unitText(unit || (sides[at]?.unit ?? ""))})`]), ".");
+  }
+
+  /** Declared gaps of all that are drawn; a gap's text says of whom it is. */
+  private bands({ trials }: CompareTrialsResponse, range: Range, metricGroup: string, drawn: readonly number[], names: readonly string[], view: CompareView): GapBand[] {
+    const sides = trials.flatMap((trial, at) => (drawn.includes(at) ? [{ name: names[at] ?? "", startUs: Number(trial.startTimeUs), gaps: holes(trial) }] : []));
     return sideBands(sides, range, metricGroup, (range.end - range.start) / 100, view.axis);
   }
 

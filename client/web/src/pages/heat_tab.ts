@@ -5,7 +5,7 @@ import { Aggregation } from "#gen/query_pb";
 import { ask, query } from "../api";
 import { bucketCsv } from "../bucket_csv";
 import { axisOf, coveredRange, holes } from "../buckets";
-import { refill } from "../choice";
+import { folding, refill } from "../choice";
 import { chosenClock, clockLabel, clockOf, clocksOf, type Clock } from "../core/clocks";
 import { heatGrid, heatSize, type HeatGrid } from "../core/heat";
 import { cellView, type CellPlace } from "../core/heat_cell";
@@ -13,7 +13,7 @@ import { heatScale } from "../core/heat_scale";
 import { heatGaps, type HeatGaps } from "../core/heat_gaps";
 import { naturally } from "../core/natural_order";
 import { farColors, heatColor } from "../core/palette";
-import { printable } from "../core/printable";
+import { printable, shortened } from "../core/printable";
 import { tookMs } from "../core/pulse_pace";
 import { bucketCount, type Range } from "../core/range";
 import { metricId, type KnownSeries } from "../core/series_choice";
@@ -40,6 +40,8 @@ import { trialName } from "../words";
 const rowLabels = ["rank", "agent", "device"];
 const usual = "timing/step";
 const columnPixels = 3;
+/** Of a metric's name on the button that it stands behind. */
+const foldTextMax = 24;
 const columnsMax = 1200;
 const clockNames: Record<Clock, string> = { host: "host clock", device: "device clock" };
 
@@ -86,6 +88,7 @@ export class HeatTab implements TrialTab {
   private drawnMs = 0;
   private newestUs = 0;
   private failed: Failure | null = null;
+  private isUnfolded = false;
 
   constructor(private readonly go: Go, private readonly learnt: Learnt) {
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
@@ -178,9 +181,12 @@ export class HeatTab implements TrialTab {
       const metric = h("select", { "aria-label": "Metric or scope", "data-focus": "metric", onchange: () => this.change({ metrics: [metric.value] }, "push") },
         this.metrics().map((id) => h("option", { value: id }, printable(id))));
       metric.value = this.metric();
-      return [metric, clocks.length > 1 ? this.clockSelect(clocks) : null, ...rangeTools(state, this.moves, this.change, ["time", "batch"]), ends(
+      const saves = ends(
         h("button", { type: "button", "data-focus": "csv", disabled: !this.shown, onclick: () => this.saveCsv() }, "CSV"),
-        h("button", { type: "button", "data-focus": "png", disabled: !this.shown, onclick: () => this.savePng() }, "PNG"), linkButton())];
+        h("button", { type: "button", "data-focus": "png", disabled: !this.shown, onclick: () => this.savePng() }, "PNG"), linkButton());
+      return [...rangeTools(state, this.moves, this.change, ["time", "batch"]),
+        ...folding(shortened(printable(this.metric()), foldTextMax) || "Choose", "Choose the metric, save what is shown", this.isUnfolded, (isOpen) => { this.isUnfolded = isOpen; },
+          metric, clocks.length > 1 ? this.clockSelect(clocks) : null, saves)];
     });
   }
 

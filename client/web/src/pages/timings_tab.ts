@@ -5,7 +5,7 @@ import { Aggregation } from "#gen/query_pb";
 import { ask, query } from "../api";
 import { axisOf, coveredRange, holes } from "../buckets";
 import { Chart } from "../chart";
-import { refill } from "../choice";
+import { folding, refill } from "../choice";
 import { csvText } from "../core/csv";
 import { gapBands, type KnownGap } from "../core/gap_bands";
 import { lineLook, othersColor, restColor, type LineLook } from "../core/palette";
@@ -90,6 +90,7 @@ export class TimingsTab implements TrialTab {
   private drawnMs = 0;
   private drawn: Drawn | null = null;
   private failed: Failure | null = null;
+  private isUnfolded = false;
 
   constructor(private readonly go: Go, private readonly learnt: Learnt) {
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
@@ -186,10 +187,19 @@ export class TimingsTab implements TrialTab {
       const ranks = h("select", { "aria-label": "Rank", "data-focus": "rank", onchange: () => this.change({ rank: ranks.value }, "push") },
         this.ranks().map((rank) => h("option", { value: rank }, rankText(rank))), h("option", { value: "all" }, "all ranks together"));
       ranks.value = this.rank();
-      return [this.ranks().length > 0 ? ranks : null, ...rangeTools(state, this.moves, this.change, ["batch"]), ends(
+      const hasRanks = this.ranks().length > 0;
+      const saves = ends(
         h("button", { type: "button", "data-focus": "csv", disabled: !this.hasTable(), onclick: () => this.saveCsv() }, "CSV"),
-        h("button", { type: "button", "data-focus": "png", disabled: !this.hasCharts(), onclick: () => this.savePng() }, "PNG"), linkButton())];
+        h("button", { type: "button", "data-focus": "png", disabled: !this.hasCharts(), onclick: () => this.savePng() }, "PNG"), linkButton());
+      const [text, label] = hasRanks ? [this.rankWords(), "Choose the rank, save what is shown"] : ["Save", "Save what is shown"];
+      return [...rangeTools(state, this.moves, this.change, ["batch"]),
+        ...folding(text, label, this.isUnfolded, (isOpen) => { this.isUnfolded = isOpen; }, hasRanks ? ranks : null, saves)];
     });
+  }
+
+  private rankWords(): string {
+    const rank = this.rank();
+    return rank === "all" ? "all ranks" : rankText(Number(rank));
   }
 
   /** Something stands in it. */
@@ -376,7 +386,7 @@ export class TimingsTab implements TrialTab {
       kind = row.kind;
       sections.push(this.row(row, largest));
     }
-    return scroller(`Timings, ${rankText(rank)}`, h("table", { class: "holds-first", "data-rank": rank },
+    return scroller(`Timings, ${rankText(rank)}`, h("table", { class: "holds-first timings", "data-rank": rank },
       h("caption", { class: "muted" }, head),
       h("thead", {}, h("tr", {}, timingColumns.map((column) => this.head(column, rank)))),
       h("tbody", {}, sections)));
@@ -396,13 +406,13 @@ export class TimingsTab implements TrialTab {
     const bar = h("span", { class: "bar", "aria-hidden": "true" });
     bar.style.width = `${row.share === null ? 0 : Math.max(0, row.share / largest) * 100}%`;
     const timing = row.timing;
-    const cell = (text: string): HTMLElement => h("td", { class: "number" }, text);
+    const cell = (text: string, column = ""): HTMLElement => h("td", { class: column === "" ? "number" : `number of-${column}` }, text);
     return h("tr", { class: row.kind === "step" ? "total" : "", "data-key": JSON.stringify([row.kind, row.name, row.labels]) },
       h("td", { class: "name" }, named(printable(row.name)), row.labels !== "" && this.labels(row.labels)),
       cell(row.shareText), h("td", { class: "bar-cell" }, row.share === null ? null : bar),
       cell(row.selfSeconds === null ? "" : secondsText(row.selfSeconds)), cell(secondsText(row.totalSeconds)),
-      cell(timing ? secondsText(timing.meanSeconds) : ""), (timing ? quantileTexts(timing) : ["", "", ""]).map(cell),
-      cell(timing && timing.steps > 0n ? countText(timing.steps) : ""), cell(timing ? countText(timing.count) : ""));
+      cell(timing ? secondsText(timing.meanSeconds) : ""), (timing ? quantileTexts(timing) : ["", "", ""]).map((text) => cell(text)),
+      cell(timing && timing.steps > 0n ? countText(timing.steps) : "", "steps"), cell(timing ? countText(timing.count) : "", "count"));
   }
 
   /** Three lines of them; who comes to longer ones by keys, or touches them, sees all. */
