@@ -5,7 +5,10 @@
 //   node measure.mjs '{..., "trial": NAME, "once": true}'    one look; prints its milliseconds
 //   node measure.mjs '{..., "live": NAME, "startMs": UNIX, "followMinutes": N}'
 // The first looks at a cluster's trial, the second at a training that records meanwhile. Prints rows of bench/README.md.
-import { readFileSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
 const asked = JSON.parse(process.argv[2]);
@@ -233,30 +236,63 @@ async function following(trial) {
   await tab.context().close();
 }
 
-/** Proportional share of the memory of the tab's renderer, canvases and what else it holds among it: the largest of the browser's. MB. */
-async function rendererPss(session) {
-  const { processInfo } = await session.send("SystemInfo.getProcessInfo");
-  const shares = processInfo.filter(({ type }) => type === "renderer").map(({ id }) => Number(readFileSync(`/proc/${id}/smaps_rollup`, "utf8").match(/^Pss:\s+(\d+) kB$/m)[1]) / 1e3);
-  return Math.max(...shares);
+/** Of a browser to which nobody is attached, with the page of `tab`: a tool that is attached has the renderer keep what answers it had,
+ *  some megabytes a minute. */
+class LoneBrowser {
+  constructor(tab) {
+    this.home = mkdtempSync(join(tmpdir(), "stepwell-web-bench-"));
+    const { width, height } = tab.viewportSize();
+    const options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-crash-reporter", `--user-data-dir=${this.home}`, `--window-size=${width},${height}`];
+    this.process = spawn(asked.chromium, [...options, tab.url()], { stdio: "ignore" });
+  }
+
+  /** What its largest renderer has to itself, and shares with the browser's painter: MB. Files that are mapped are left out, whose share
+   *  depends on who else maps them. */
+  rendererMemory() {
+    const sizes = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map((id) => {
+      try {
+        const words = readFileSync(`/proc/${id}/cmdline`, "utf8");
+        if (!words.includes("--type=renderer") || !words.includes(this.home)) return 0;
+        const sums = readFileSync(`/proc/${id}/smaps_rollup`, "utf8");
+        return ["Pss_Anon", "Pss_Shmem"].reduce((sum, name) => sum + Number(sums.match(new RegExp(`^${name}:\\s+(\\d+) kB$`, "m"))[1]) / 1e3, 0);
+      } catch {
+        return 0; // it has ended
+      }
+    });
+    const most = Math.max(...sizes);
+    if (most === 0) throw new Error("the browser that nobody is attached to has no renderer");
+    return most;
+  }
+
+  async end() {
+    const ended = new Promise((done) => this.process.once("exit", done));
+    this.process.kill();
+    await ended;
+    rmSync(this.home, { recursive: true, force: true, maxRetries: 10 });
+  }
 }
 
 /** After collections of garbage: the last quarter of the time beside the first, of the page's script, of what it has in the document and
  *  of its process. */
 async function memory(tab, minutes) {
   const session = await tab.context().newCDPSession(tab);
-  const ofBrowser = await browser.newBrowserCDPSession();
+  const lone = new LoneBrowser(tab);
   await session.send("Performance.enable");
   const seen = { heap: [], nodes: [], listeners: [], renderer: [] };
   const looks = 12;
-  for (let i = 0; i < looks; ++i) {
-    await pause((minutes * 60_000) / looks);
-    await session.send("HeapProfiler.collectGarbage");
-    const { metrics } = await session.send("Performance.getMetrics");
-    const metric = (name) => metrics.find((one) => one.name === name).value;
-    seen.heap.push(metric("JSHeapUsedSize") / 1e6);
-    seen.nodes.push(metric("Nodes"));
-    seen.listeners.push(metric("JSEventListeners"));
-    seen.renderer.push(await rendererPss(ofBrowser));
+  try {
+    for (let i = 0; i < looks; ++i) {
+      await pause((minutes * 60_000) / looks);
+      await session.send("HeapProfiler.collectGarbage");
+      const { metrics } = await session.send("Performance.getMetrics");
+      const metric = (name) => metrics.find((one) => one.name === name).value;
+      seen.heap.push(metric("JSHeapUsedSize") / 1e6);
+      seen.nodes.push(metric("Nodes"));
+      seen.listeners.push(metric("JSEventListeners"));
+      seen.renderer.push(lone.rendererMemory());
+    }
+  } finally {
+    await lone.end();
   }
   for (const [name, values] of Object.entries(seen)) console.error(`web: ${name} ${values.map((value) => value.toFixed(1)).join(" ")}`);
   const grown = (name, values, against, promised) => {
@@ -269,7 +305,7 @@ async function memory(tab, minutes) {
   grown("memory", seen.heap, "the page's heap", true);
   grown("memory.nodes", seen.nodes, "nodes of the document", false);
   grown("memory.listeners", seen.listeners, "listeners of events", false);
-  grown("memory.renderer", seen.renderer, "memory of the renderer's process, its proportional share", false);
+  grown("memory.renderer", seen.renderer, "memory of a renderer's process that no tool is attached to, without files", false);
 }
 
 try {
