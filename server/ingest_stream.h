@@ -23,6 +23,7 @@
 #include "base/steady_time.h"
 #include "server/ack_board.h"
 #include "server/agent_census.h"
+#include "server/chunk_scratch.h"
 #include "server/definition_check.h"
 #include "server/group_committer.h"
 #include "server/ingest_context.h"
@@ -194,6 +195,7 @@ class IngestStream final : public CommitListener,
   // When the last message came.
   std::atomic<std::int64_t> heard_time_us_;
   SteadyTime said_ = SteadyTime::Now();  // that it is still here; the reader's
+  ChunkScratch scratch_;                 // the reader's
   // What costs nothing of messages that store nothing, and of those that were under way as their writer was refused. The
   // reader's.
   RateAllowance control_left_;

@@ -75,7 +75,7 @@ void IngestStream::HandleChunk(const pb::Chunk& chunk) {
   AwaitRoom();
   std::uint64_t from = 0;
   if (!TakeRange(chunk.writer(), *session, chunk.sequence(), chunk.sequence(), from)) return;
-  ChunkContent content = CheckChunkContent(chunk, session->refs(), session->writer_no());
+  ChunkContent content = CheckChunkContent(chunk, session->refs(), session->writer_no(), scratch_);
   if (!AwaitAllowanceOf(chunk.writer(), *session, RateKind::kIngestSamples,
                         static_cast<double>(content.decoded.sample_count))) {
     return;
@@ -90,7 +90,8 @@ void IngestStream::HandleChunk(const pb::Chunk& chunk) {
                       .attempt = session->attempt(),
                       .sealed_time_us = chunk.sealed_time_us(),
                       .has_body = !content.whole_rejected},
-                     content.decoded.tables, checked.journal_entry);
+                     content.decoded.tables, checked.journal_entry, scratch_.journal());
+  scratch_.KeepLittle();
   checked.decoded = std::move(content.decoded);
   checked.gaps = std::move(content.gaps);
   checked.rejected = std::move(content.rejected);
