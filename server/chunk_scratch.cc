@@ -31,7 +31,11 @@ google::protobuf::ArenaOptions ChunkScratch::ArenaFor(std::size_t body_bytes) {
 }
 
 void ChunkScratch::KeepLittle() {
-  if (journal_.body.capacity() > kKeptBytesMax) journal_.body = std::string();
+  if (journal_.body.capacity() > kKeptBytesMax) {
+    // An empty string that is moved there leaves it its memory.
+    journal_.body.clear();
+    journal_.body.shrink_to_fit();
+  }
   if (journal_.scaled.integers.capacity() * sizeof(std::int64_t) > kKeptBytesMax) {
     journal_.scaled = ScaledValues();
   }
