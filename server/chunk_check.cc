@@ -15,11 +15,6 @@ namespace {
 
 constexpr auto kBigintMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
-// Below what malloc asks the kernel for each time.
-constexpr std::size_t kArenaBlockMax = 64 << 10;
-// An arena keeps records of 8 bytes at its blocks' ends, which lie where a block's size says.
-constexpr std::size_t kArenaAlignment = 16;
-
 // Causes that a client may state; the others are the master's to find.
 bool IsClientCause(pb::GapCause cause) {
   switch (cause) {
@@ -86,6 +81,14 @@ MaybeComplaint CheckLoss(const pb::Loss& loss, const std::string& path, const Re
   return std::nullopt;
 }
 
+// Whether column `c` is the first of its ref. `seen` are those of the columns before; empty = not looked at yet.
+bool NoteRef(const pb::Table& table, int c, absl::flat_hash_set<std::uint32_t>& seen) {
+  if (seen.empty()) {
+    for (int before = 0; before < c; ++before) seen.insert(table.columns(before).ref());
+  }
+  return seen.insert(table.columns(c).ref()).second;
+}
+
 // Looks up each column's ref. Sums up what the table claims to hold.
 MaybeComplaint ResolveTable(const pb::Table& table, const std::string& path, const RefTable& refs,
                             TableTarget& out, std::int64_t& sample_count, std::string& dropped) {
@@ -94,8 +97,8 @@ MaybeComplaint ResolveTable(const pb::Table& table, const std::string& path, con
   }
   out.tick_group = table.tick_group();
   out.columns.reserve(static_cast<std::size_t>(table.columns_size()));
-  absl::flat_hash_set<std::uint32_t> seen;
-  seen.reserve(static_cast<std::size_t>(table.columns_size()));
+  std::uint32_t last_ref = 0;
+  absl::flat_hash_set<std::uint32_t> seen;  // empty while refs ascend
   for (int c = 0; c < table.columns_size(); ++c) {
     const pb::Column& column = table.columns(c);
     const auto ref = refs.find(column.ref());
@@ -105,7 +108,10 @@ MaybeComplaint ResolveTable(const pb::Table& table, const std::string& path, con
                                   " is not defined for this writer; allowed are refs that"
                                   " Definitions named before"));
     }
-    if (!seen.insert(column.ref()).second) {
+    // Where all ascend, as they mostly do, none stands twice.
+    if (column.ref() > last_ref && seen.empty()) {
+      last_ref = column.ref();
+    } else if (!NoteRef(table, c, seen)) {
       return Invalid("COLUMN_REPEATED", absl::StrCat(path, ".columns[", c, "].ref ", column.ref(),
                                                      " stands in this table twice, allowed is"
                                                      " once"));
@@ -227,14 +233,10 @@ MaybeComplaint CheckChunkFrame(const pb::Chunk& chunk) {
   return std::nullopt;
 }
 
-ChunkContent CheckChunkContent(const pb::Chunk& chunk, const RefTable& refs, WriterNo writer_no) {
+ChunkContent CheckChunkContent(const pb::Chunk& chunk, const RefTable& refs, WriterNo writer_no,
+                               ChunkScratch& scratch) {
   ChunkContent content;
-  // One block for most bodies, where each column would be several.
-  google::protobuf::ArenaOptions blocks;
-  blocks.start_block_size = std::clamp<std::size_t>(2 * chunk.body().size(), 1024, kArenaBlockMax) /
-                            kArenaAlignment * kArenaAlignment;
-  blocks.max_block_size = kArenaBlockMax;
-  google::protobuf::Arena arena(blocks);
+  google::protobuf::Arena arena(scratch.ArenaFor(chunk.body().size()));
   pb::ChunkBody& body = *google::protobuf::Arena::CreateMessage<pb::ChunkBody>(&arena);
   std::string dropped;
   MaybeComplaint complaint;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "server/chunk_decode.h"
+#include "server/chunk_scratch.h"
 #include "server/complaint.h"
 #include "server/ref_table.h"
 #include "server/wire.h"
@@ -40,7 +41,12 @@ MaybeComplaint CheckChunkFrame(const pb::Chunk& chunk_untrusted);
 
 // Everything in the body.
 ChunkContent CheckChunkContent(const pb::Chunk& chunk_untrusted, const RefTable& refs,
-                               WriterNo writer_no);
+                               WriterNo writer_no, ChunkScratch& scratch);
+inline ChunkContent CheckChunkContent(const pb::Chunk& chunk_untrusted, const RefTable& refs,
+                                      WriterNo writer_no) {
+  ChunkScratch scratch;
+  return CheckChunkContent(chunk_untrusted, refs, writer_no, scratch);
+}
 
 // A range that will never come, as a gap row.
 MaybeComplaint CheckGapRange(const pb::GapRange& gap_untrusted, WriterNo writer_no, Gap& out);

@@ -158,6 +158,7 @@ CommitGroup BuildGroup(const std::vector<CheckedChunk>& chunks, std::int64_t own
   group.request.owner_epoch = owner_epoch;
   group.request.received_time_us = received_time_us;
   absl::flat_hash_map<WriterKey, std::size_t> places;
+  std::vector<std::size_t> payload_bytes;
   for (const CheckedChunk& chunk : chunks) {
     const auto [place, is_new] = places.emplace(KeyOf(chunk), group.request.advances.size());
     if (is_new) {
@@ -167,8 +168,17 @@ CommitGroup BuildGroup(const std::vector<CheckedChunk>& chunks, std::int64_t own
       made.generation = chunk.generation;
       made.first_sequence = chunk.first_sequence;
       made.last_sequence = chunk.first_sequence - 1;
+      payload_bytes.push_back(0);
     }
-    WriterAdvance& advance = group.request.advances[place->second];
+    payload_bytes[place->second] += chunk.journal_entry.size();
+    group.advance_of.push_back(place->second);
+  }
+  for (std::size_t i = 0; i < payload_bytes.size(); ++i) {
+    group.request.advances[i].payload.reserve(payload_bytes[i]);
+  }
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    const CheckedChunk& chunk = chunks[i];
+    WriterAdvance& advance = group.request.advances[group.advance_of[i]];
     STEPWELL_CHECK(advance.generation == chunk.generation);
     STEPWELL_CHECK(advance.last_sequence + 1 == chunk.first_sequence);
     if (chunk.last_sequence >= chunk.first_sequence) {
@@ -179,7 +189,6 @@ CommitGroup BuildGroup(const std::vector<CheckedChunk>& chunks, std::int64_t own
     advance.gaps.insert(advance.gaps.end(), chunk.gaps.begin(), chunk.gaps.end());
     advance.payload.append(chunk.journal_entry);
     NoteCut(advance);
-    group.advance_of.push_back(place->second);
   }
   return group;
 }

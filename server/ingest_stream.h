@@ -23,6 +23,7 @@
 #include "base/steady_time.h"
 #include "server/ack_board.h"
 #include "server/agent_census.h"
+#include "server/chunk_scratch.h"
 #include "server/definition_check.h"
 #include "server/group_committer.h"
 #include "server/ingest_context.h"
@@ -198,6 +199,7 @@ class IngestStream final : public CommitListener,
   SteadyTime said_ = SteadyTime::Now();  // that it is still here; the reader's
   // Of the chunk in hand, while it waits for nothing but the queue; the reader's.
   CommitQueue::Place queue_place_;
+  ChunkScratch scratch_;  // the reader's
   // What costs nothing of messages that store nothing, and of those that were under way as their writer was refused. The
   // reader's.
   RateAllowance control_left_;

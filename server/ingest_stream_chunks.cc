@@ -80,7 +80,7 @@ void IngestStream::HandleChunk(const pb::Chunk& chunk) {
   std::uint64_t from = 0;
   if (!TakeRange(chunk.writer(), *session, chunk.sequence(), chunk.sequence(), from)) return;
   if (!AwaitPlace(chunk.body().size())) return;
-  ChunkContent content = CheckChunkContent(chunk, session->refs(), session->writer_no());
+  ChunkContent content = CheckChunkContent(chunk, session->refs(), session->writer_no(), scratch_);
   if (!AwaitAllowanceOf(chunk.writer(), *session, RateKind::kIngestSamples,
                         static_cast<double>(content.decoded.sample_count))) {
     queue_place_ = {};
@@ -96,7 +96,8 @@ void IngestStream::HandleChunk(const pb::Chunk& chunk) {
                       .attempt = session->attempt(),
                       .sealed_time_us = chunk.sealed_time_us(),
                       .has_body = !content.whole_rejected},
-                     content.decoded.tables, checked.journal_entry);
+                     content.decoded.tables, checked.journal_entry, scratch_.journal());
+  scratch_.KeepLittle();
   checked.decoded = std::move(content.decoded);
   checked.gaps = std::move(content.gaps);
   checked.rejected = std::move(content.rejected);

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/crc32c.h"
-#include "server/journal_ticks.h"
 #include "server/varint.h"
 #include "server/wire.h"
 #include "stepwell/v1/ingest.pb.h"
@@ -15,6 +14,8 @@ namespace {
 // What releases before wrote: the chunk's bytes as they came, and what replay needs beside them.
 constexpr std::uint64_t kFormBody = 1;
 constexpr std::uint64_t kFormTicks = 2;
+// Eight numbers, one of them of one byte.
+constexpr std::size_t kHeadBytesMax = 7 * kVarintBytesMax + 1;
 
 void ReadTargets(VarintReader& reader, std::uint64_t table_count, std::vector<TableTarget>& out) {
   for (std::uint64_t t = 0; t < table_count && !reader.failed(); ++t) {
@@ -87,9 +88,12 @@ std::uint32_t ChecksumOf(const JournalEntry& entry, absl::string_view body) {
 }  // namespace
 
 void AppendJournalEntry(const JournalEntry& entry, absl::Span<const TickTable> tables,
-                        std::string& payload) {
-  std::string body;
-  if (entry.has_body) AppendJournalTicks(tables, body);
+                        std::string& payload, JournalScratch& scratch) {
+  std::string& body = scratch.body;
+  body.clear();
+  if (entry.has_body) AppendJournalTicks(tables, body, scratch.scaled);
+  // An entry lies in memory, byte for byte, until its group is committed.
+  payload.reserve(payload.size() + kHeadBytesMax + body.size());
   AppendVarint(kFormTicks, payload);
   AppendVarint(entry.first_sequence, payload);
   AppendVarint(entry.last_sequence - entry.first_sequence, payload);

@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/chunk_decode.h"
+#include "server/journal_ticks.h"
 
 namespace stepwell {
 
@@ -39,7 +40,12 @@ struct JournalEntry {
 
 // `tables` are the body's, if `entry` has one.
 void AppendJournalEntry(const JournalEntry& entry, absl::Span<const TickTable> tables,
-                        std::string& payload);
+                        std::string& payload, JournalScratch& scratch);
+inline void AppendJournalEntry(const JournalEntry& entry, absl::Span<const TickTable> tables,
+                               std::string& payload) {
+  JournalScratch scratch;
+  AppendJournalEntry(entry, tables, payload, scratch);
+}
 
 // kDataLoss with the offset of what could not be read. Never reads beyond `payload`; memory is
 // bounded by its size.

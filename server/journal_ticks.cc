@@ -1,6 +1,5 @@
 #include "server/journal_ticks.h"
 
-#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -12,7 +11,7 @@
 #include "server/limits.h"
 #include "server/varint.h"
 #include "storage/encoded_vector.h"
-#include "storage/value_scale.h"
+#include "storage/integer_shape.h"
 
 namespace stepwell {
 namespace {
@@ -32,15 +31,16 @@ std::int64_t Difference(const std::vector<Number>& numbers, std::size_t index) {
 }
 
 template <typename Number>
-void AppendNeighbours(const std::vector<Number>& numbers, std::string& out) {
-  AppendVarint(ZigZag(numbers.front()), out);
+char* PutNeighbours(const std::vector<Number>& numbers, char* to) {
+  to = PutVarint(ZigZag(numbers.front()), to);
   const std::int64_t step = numbers.size() < 2 ? 0 : Difference(numbers, 1);
   bool alike = true;
   for (std::size_t i = 2; alike && i < numbers.size(); ++i) alike = Difference(numbers, i) == step;
-  AppendVarint(alike ? kAllAlike : kEach, out);
-  if (alike) return AppendVarint(ZigZag(step), out);
+  to = PutVarint(alike ? kAllAlike : kEach, to);
+  if (alike) return PutVarint(ZigZag(step), to);
   for (std::size_t i = 1; i < numbers.size(); ++i)
-    AppendVarint(ZigZag(Difference(numbers, i)), out);
+    to = PutVarint(ZigZag(Difference(numbers, i)), to);
+  return to;
 }
 
 template <typename Number>
@@ -63,21 +63,22 @@ bool ReadNeighbours(VarintReader& reader, std::size_t count, std::vector<Number>
   return !reader.failed();
 }
 
+std::size_t PresenceBytes(std::size_t tick_count) { return (tick_count + 7) / 8; }
+
 // A presence of 0 and 1 bytes as bits.
-void AppendPresence(const std::vector<std::uint8_t>& presence, std::string& out) {
-  const std::size_t start = out.size();
-  out.resize(start + (presence.size() + 7) / 8, '\0');
+char* PutPresence(const std::vector<std::uint8_t>& presence, char* to) {
+  std::memset(to, 0, PresenceBytes(presence.size()));
   for (std::size_t i = 0; i < presence.size(); ++i) {
     const unsigned bit = static_cast<unsigned>(presence[i]) << (i % 8);
-    char& byte = out[start + i / 8];
-    byte = static_cast<char>(static_cast<unsigned char>(byte) | bit);
+    to[i / 8] = static_cast<char>(static_cast<unsigned char>(to[i / 8]) | bit);
   }
+  return to + PresenceBytes(presence.size());
 }
 
 // How many ticks have a sample. An explicit presence of all is one too: what was given comes back.
 std::size_t ReadPresence(VarintReader& reader, std::size_t tick_count,
                          std::vector<std::uint8_t>& out) {
-  const absl::string_view bits = reader.Bytes((tick_count + 7) / 8);
+  const absl::string_view bits = reader.Bytes(PresenceBytes(tick_count));
   if (reader.failed()) return 0;
   out.resize(tick_count);
   std::size_t count = 0;
@@ -88,68 +89,54 @@ std::size_t ReadPresence(VarintReader& reader, std::size_t tick_count,
   return count;
 }
 
-template <std::size_t kWidth>
-void StoreAbove(const std::vector<std::int64_t>& integers, std::int64_t least, char* to) {
+// All eight bytes of each, where the next one writes over those beyond the width: one store, however wide they
+// are. REQUIRES: room for eight bytes each.
+char* PutAbove(const std::vector<std::int64_t>& integers, std::int64_t least, std::size_t width,
+               char* to) {
+  if (width == 0) return to;
   for (const std::int64_t integer : integers) {
     const std::uint64_t above =
         static_cast<std::uint64_t>(integer) - static_cast<std::uint64_t>(least);
-    std::memcpy(to, &above, kWidth);
-    to += kWidth;
+    std::memcpy(to, &above, sizeof(above));
+    to += width;
   }
+  return to;
 }
 
-void AppendAbove(const std::vector<std::int64_t>& integers, std::int64_t least, std::size_t width,
-                 std::string& out) {
-  const std::size_t start = out.size();
-  out.resize(start + integers.size() * width);
-  char* to = out.data() + start;
-  switch (width) {
-    case 1:
-      return StoreAbove<1>(integers, least, to);
-    case 2:
-      return StoreAbove<2>(integers, least, to);
-    case 3:
-      return StoreAbove<3>(integers, least, to);
-    case 4:
-      return StoreAbove<4>(integers, least, to);
-    case 5:
-      return StoreAbove<5>(integers, least, to);
-    case 6:
-      return StoreAbove<6>(integers, least, to);
-    case 7:
-      return StoreAbove<7>(integers, least, to);
-  }
-}
-
-void AppendColumn(const TickColumn& column, ScaledValues& scratch, std::string& out) {
-  AppendVarint(static_cast<std::uint64_t>(Value(column.series_no)), out);
+char* PutColumn(const TickColumn& column, ScaledValues& scaled, char* to) {
+  to = PutVarint(static_cast<std::uint64_t>(Value(column.series_no)), to);
   const unsigned presence = column.presence.empty() ? 0 : kPresence;
   std::int64_t least = 0;
   std::size_t width = kWidthMax;
-  if (!column.values.empty() && ScaleValues(column.values, scratch)) {
-    least = scratch.integers.front();
-    std::int64_t greatest = least;
-    for (const std::int64_t integer : scratch.integers) {
-      least = std::min(least, integer);
-      greatest = std::max(greatest, integer);
-    }
+  if (!column.values.empty() && ScaleValues(column.values, scaled)) {
+    const IntegerTotals totals = TotalsOf(scaled.integers);
+    least = totals.min;
     width = static_cast<std::size_t>(
-        (BitWidth(static_cast<std::uint64_t>(greatest) - static_cast<std::uint64_t>(least)) + 7) /
+        (BitWidth(static_cast<std::uint64_t>(totals.max) - static_cast<std::uint64_t>(least)) + 7) /
         8);
   }
   const bool raw = width == kWidthMax;
-  AppendVarint(width | presence | (raw ? kRaw : 0), out);
-  if (presence != 0) AppendPresence(column.presence, out);
+  to = PutVarint(width | presence | (raw ? kRaw : 0), to);
+  if (presence != 0) to = PutPresence(column.presence, to);
   if (raw) {
-    if (column.values.empty()) return;
-    const std::size_t start = out.size();
-    out.resize(start + column.values.size() * sizeof(double));
-    std::memcpy(out.data() + start, column.values.data(), column.values.size() * sizeof(double));
-    return;
+    const std::size_t bytes = column.values.size() * sizeof(double);
+    if (bytes > 0) std::memcpy(to, column.values.data(), bytes);
+    return to + bytes;
   }
-  AppendVarint(ZigZag(scratch.divisor_exponent), out);
-  AppendVarint(ZigZag(least), out);
-  AppendAbove(scratch.integers, least, width, out);
+  to = PutVarint(ZigZag(scaled.divisor_exponent), to);
+  to = PutVarint(ZigZag(least), to);
+  return PutAbove(scaled.integers, least, width, to);
+}
+
+// What a table takes at most.
+std::size_t BytesMax(const TickTable& table) {
+  // Group and counts; of times and batches the first, how, and the differences.
+  std::size_t bytes = (7 + 2 * table.times_us.size()) * kVarintBytesMax;
+  for (const TickColumn& column : table.columns) {
+    bytes += 4 * kVarintBytesMax + PresenceBytes(column.presence.size()) +
+             column.values.size() * sizeof(double);
+  }
+  return bytes;
 }
 
 std::vector<double> ReadRaw(VarintReader& reader, std::size_t count) {
@@ -211,16 +198,22 @@ bool ReadTable(VarintReader& reader, std::uint64_t& ticks_left, DecodedChunk& ou
 
 }  // namespace
 
-void AppendJournalTicks(absl::Span<const TickTable> tables, std::string& body) {
-  ScaledValues scratch;
+void AppendJournalTicks(absl::Span<const TickTable> tables, std::string& body,
+                        ScaledValues& scaled) {
+  std::size_t bytes_max = 0;
+  for (const TickTable& table : tables) bytes_max += BytesMax(table);
+  const std::size_t start = body.size();
+  body.resize(start + bytes_max);
+  char* to = body.data() + start;
   for (const TickTable& table : tables) {
-    AppendVarint(table.tick_group, body);
-    AppendVarint(table.times_us.size(), body);
-    AppendNeighbours(table.times_us, body);
-    AppendNeighbours(table.batches, body);
-    AppendVarint(table.columns.size(), body);
-    for (const TickColumn& column : table.columns) AppendColumn(column, scratch, body);
+    to = PutVarint(table.tick_group, to);
+    to = PutVarint(table.times_us.size(), to);
+    to = PutNeighbours(table.times_us, to);
+    to = PutNeighbours(table.batches, to);
+    to = PutVarint(table.columns.size(), to);
+    for (const TickColumn& column : table.columns) to = PutColumn(column, scaled, to);
   }
+  body.resize(static_cast<std::size_t>(to - body.data()));
 }
 
 bool DecodeJournalTicks(absl::string_view body, DecodedChunk& out) {

@@ -18,11 +18,23 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "server/chunk_decode.h"
+#include "storage/value_scale.h"
 
 namespace stepwell {
 
+// Memory for whoever writes entry after entry; what it holds means nothing.
+struct JournalScratch {
+  std::string body;
+  ScaledValues scaled;
+};
+
 // REQUIRES: the vectors of each table fit each other, and no table is without ticks.
-void AppendJournalTicks(absl::Span<const TickTable> tables, std::string& body);
+void AppendJournalTicks(absl::Span<const TickTable> tables, std::string& body,
+                        ScaledValues& scaled);
+inline void AppendJournalTicks(absl::Span<const TickTable> tables, std::string& body) {
+  ScaledValues scaled;
+  AppendJournalTicks(tables, body, scaled);
+}
 
 // False where the bytes make no sense. Never reads beyond them; gives no more than a chunk may hold.
 bool DecodeJournalTicks(absl::string_view body, DecodedChunk& out);

@@ -26,6 +26,9 @@ LatestValue NewestOf(const TickTable& table, const TickColumn& column, std::uint
 
 NewestValues FindNewest(const std::vector<TickTable>& tables, std::uint64_t sequence) {
   NewestValues newest;
+  std::size_t column_count = 0;
+  for (const TickTable& table : tables) column_count += table.columns.size();
+  newest.reserve(column_count);
   for (const TickTable& table : tables) {
     // Most tables are in order of time and have all their samples: then the last tick is newest.
     const bool last_is_newest = std::is_sorted(table.times_us.begin(), table.times_us.end());

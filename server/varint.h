@@ -11,12 +11,21 @@
 
 namespace stepwell {
 
-inline void AppendVarint(std::uint64_t value, std::string& out) {
+inline constexpr std::size_t kVarintBytesMax = 10;
+
+// Writes at `to`, where there is room for kVarintBytesMax, and says where it ends.
+inline char* PutVarint(std::uint64_t value, char* to) {
   while (value >= 0x80) {
-    out.push_back(static_cast<char>(value | 0x80));
+    *to++ = static_cast<char>(value | 0x80);
     value >>= 7;
   }
-  out.push_back(static_cast<char>(value));
+  *to++ = static_cast<char>(value);
+  return to;
+}
+
+inline void AppendVarint(std::uint64_t value, std::string& out) {
+  char bytes[kVarintBytesMax];
+  out.append(bytes, PutVarint(value, bytes));
 }
 
 // Small numbers of either sign are short.

@@ -77,6 +77,28 @@ TEST_P(BadBodyTest, IsConsumedWithItsReason) {
 
 pb::Table& First(pb::ChunkBody& body) { return *body.mutable_tables(0); }
 
+// The first column again and again, each time as another ref.
+void SetRefs(pb::ChunkBody& body, const std::vector<std::uint32_t>& refs) {
+  const pb::Column column = First(body).columns(0);
+  First(body).clear_columns();
+  for (const std::uint32_t ref : refs) {
+    pb::Column& next = *First(body).add_columns();
+    next = column;
+    next.set_ref(ref);
+  }
+}
+
+TEST(ChunkCheckTest, RefsMayStandInAnyOrder) {
+  pb::ChunkBody body = MakeBody(1, {1, 2, 3});
+  SetRefs(body, {4, 2, 1});
+  const ChunkContent content = Check(body);
+  ASSERT_FALSE(content.whole_rejected);
+  const std::vector<TickColumn>& columns = content.decoded.tables.at(0).columns;
+  ASSERT_EQ(columns.size(), 2U);
+  EXPECT_EQ(Value(columns[0].series_no), 12);
+  EXPECT_EQ(Value(columns[1].series_no), 11);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Content, BadBodyTest,
     ::testing::Values(
@@ -86,6 +108,21 @@ INSTANTIATE_TEST_SUITE_P(
                 "tables[0] has no columns"},
         BadBody{"ref_twice", [](auto& b) { *First(b).add_columns() = First(b).columns(0); },
                 "COLUMN_REPEATED", "stands in this table twice"},
+        BadBody{"ref_twice_apart",
+                [](auto& b) {
+                  SetRefs(b, {1, 2, 1});
+                },
+                "COLUMN_REPEATED", "columns[2].ref 1 stands in this table twice"},
+        BadBody{"ref_twice_out_of_order",
+                [](auto& b) {
+                  SetRefs(b, {2, 1, 2});
+                },
+                "COLUMN_REPEATED", "columns[2].ref 2 stands in this table twice"},
+        BadBody{"ref_twice_behind_others",
+                [](auto& b) {
+                  SetRefs(b, {2, 4, 1, 4});
+                },
+                "COLUMN_REPEATED", "columns[3].ref 4 stands in this table twice"},
         BadBody{"other_tick_group", [](auto& b) { First(b).set_tick_group(2); }, "TICK_GROUP",
                 "was defined for tick group 1"},
         BadBody{"too_few_values",
