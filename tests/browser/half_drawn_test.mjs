@@ -2,10 +2,11 @@
 //
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test half_drawn_test.mjs
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { before, beforeEach, test } from "node:test";
 import { duration, RawWriters } from "./raw_writer.mjs";
 import { deadlineMs, soon, Stand } from "./stand.mjs";
-import { bin, closesAtEnd, count, foreign, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
+import { bin, closesAtEnd, count, foreign, openTab, page, pixelsOf, saved, seen, show, tab, text, troubles } from "./tab.mjs";
 
 const stand = new Stand(bin, page);
 const ticks = 200;
@@ -39,12 +40,14 @@ closesAtEnd(stand);
 /** Once the chart of `metric` is drawn anew, before any other is: clicks on `clicked`, or sends `key` to it; answers are as `answers` says from then on. */
 const midway = (metric, clicked, answers, key = null) => tab.evaluate(([metric, clicked, answers, key]) => {
   window.wasMidway = false;
+  for (const one of document.querySelectorAll(".charts .u-over")) one.dataset.before = "";
   const watch = new MutationObserver(() => {
     watch.disconnect();
     window.answers = answers;
     const element = document.querySelector(clicked);
     if (key === null) element.click();
     else element.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    window.undrawn = document.querySelectorAll(".charts .u-over[data-before]").length;
     window.wasMidway = true;
   });
   watch.observe(document.querySelector(`.charts [data-metric="${metric}"] .chart-canvas`), { childList: true });
@@ -103,6 +106,28 @@ test("keys in a chart that is still of batches move nothing once time is asked f
   await soon(async () => assert.ok(await tab.evaluate(() => window.wasMidway)));
   await soon(async () => assert.match(await text("[data-range]"), / UTC/));
   assert.ok(!/from=/.test(tab.url()), tab.url());
+});
+
+test("what is saved of half-drawn system metrics is all of one axis", async () => {
+  for (const [button, shows] of [["png", /^stepwell-trial-\d+-metrics\.png$/], ["csv", /^stepwell-trial-\d+-metrics\.csv$/]]) {
+    await open(metricsHash(ids[0]), 3);
+    const first = await tab.locator(".charts > section").first().getAttribute("data-metric");
+    await midway(first, `[data-focus="${button}"]`, "all");
+    const [file] = await Promise.all([tab.waitForEvent("download"), tab.click('[data-focus="axis-time"]')]);
+    assert.match(file.suggestedFilename(), shows);
+    assert.equal(await tab.evaluate(() => window.undrawn), 0, button);
+    await soon(async () => assert.equal(await count('[aria-busy="true"]'), 0));
+    const bytes = readFileSync(await file.path());
+    if (button === "csv") {
+      assert.match(bytes.toString("utf8"), /^[^\r]*,bucket_start,/);
+      continue;
+    }
+    // As it is at rest: each chart is painted.
+    const color = await tab.locator(".charts .swatch").first().evaluate((one) => getComputedStyle(one).borderTopColor);
+    const after = await saved('[data-focus="png"]');
+    const lines = [await pixelsOf(bytes, [color]), await pixelsOf(after.bytes, [color])].map(({ counts: [lit] }) => lit);
+    assert.ok(lines[1] > 1000 && Math.abs(lines[0] - lines[1]) < lines[1] / 10, `${lines}`);
+  }
 });
 
 test("what was dragged over, or zoomed by keys, in a heat map of the time before its batches came moves nothing", async () => {
