@@ -79,13 +79,17 @@ test("what comes by itself waits for frames, and of a page that nobody sees for 
 /** A clock that stands still at each rest until the test goes on. */
 function halted() {
   let now = 0;
-  let goOn = (): void => undefined;
-  const clock: DrawingClock = { now: () => (now += 50), rest: () => new Promise((done) => { goOn = done; }) };
+  const resting: (() => void)[] = [];
+  const clock: DrawingClock = { now: () => (now += 50), rest: () => new Promise((done) => resting.push(done)) };
   const drawn: string[] = [];
   const drawer = new Drawer(clock);
   const draw = (...items: string[]) => drawer.draw(items, (item) => drawn.push(item), "tasks");
   const turn = (): Promise<void> => new Promise((done) => setImmediate(done));
-  return { drawer, drawn, draw, turn, next: async () => { goOn(); await turn(); } };
+  const next = (): Promise<void> => {
+    for (const goOn of resting.splice(0)) goOn();
+    return turn();
+  };
+  return { drawer, drawn, draw, turn, next };
 }
 
 test("an answer is drawn wholly though the next is asked for; once that is there, no more", async () => {
@@ -107,10 +111,9 @@ test("an answer is drawn wholly though the next is asked for; once that is there
   assert.equal(drawer.isWhole, false, "of the newest");
   await next();
   await next();
-  assert.equal((await third).isWhole, true);
+  assert.deepEqual([(await second).isWhole, (await third).isWhole], [false, true]);
   assert.ok(drawer.isWhole);
   assert.deepEqual(drawn, ["a1", "b1", "a2", "a3"]);
-  void second;
 });
 
 test("what is left is drawn at once, and once, where it has to be whole", async () => {
@@ -139,6 +142,7 @@ test("nothing of what was given up is drawn, and it is never whole", async () =>
   assert.equal((await all).isWhole, false);
   assert.equal(drawer.isWhole, false);
   assert.deepEqual(drawn, ["a"]);
+  assert.equal((await drawer.draw(["last"], () => drawer.giveUp(), "tasks")).isWhole, false);
 });
 
 test("what throws leaves the rest undrawn", async () => {
