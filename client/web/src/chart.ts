@@ -46,9 +46,10 @@ export interface ChartOptions {
   /** Charts with one key share a cursor. */
   readonly syncKey: string;
   readonly height: number;
-  onZoom(range: Range): void;
-  onZoomBy(factor: number, center: number): void;
-  onPan(fraction: number): void;
+  /** Of the axis that what a person moves is drawn on: what is asked for meanwhile may be of another, and microseconds are no batches. */
+  onZoom(range: Range, axis: AxisKind): void;
+  onZoomBy(factor: number, center: number, axis: AxisKind): void;
+  onPan(fraction: number, axis: AxisKind): void;
   onReset(): void;
 }
 
@@ -86,8 +87,6 @@ export class Chart {
   private dragging = false;
   /** A drag began here: charts that share a cursor hear of its end, too. */
   private isOrigin = false;
-  /** Of the newest data, which wait while a person drags. */
-  private newestAxis: AxisKind | null = null;
   private shape = "";
   private values: LegendValue[] = [];
 
@@ -118,7 +117,6 @@ export class Chart {
   /** New data of the same lines change nothing else: a live chart keeps its cursor. While a person drags
    *  they wait. */
   show(data: ChartData): void {
-    this.newestAxis = data.axis;
     this.unseen = null;
     if (this.dragging) {
       this.waiting = data;
@@ -294,25 +292,22 @@ export class Chart {
     const start = this.fromPlot(plot.posToVal(plot.select.left, "x"));
     const end = this.fromPlot(plot.posToVal(plot.select.left + plot.select.width, "x"));
     plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
-    if (!this.isOrigin) return;
-    // What was dragged over may be batches where the newest data, and who hears of this, are of the time.
-    if (this.data?.axis === this.newestAxis) this.options.onZoom({ start, end });
+    if (this.isOrigin && this.data) this.options.onZoom({ start, end }, this.data.axis);
   }
 
   private onKey(event: KeyboardEvent): void {
-    const plot = this.plot;
-    if (!plot || event.ctrlKey || event.metaKey || event.altKey) return;
+    const { plot, data } = this;
+    if (!plot || !data || event.ctrlKey || event.metaKey || event.altKey) return;
     const width = plot.over.clientWidth;
     const left = plot.cursor.left ?? -1;
     const at = left < 0 ? width / 2 : left;
+    const by = (factor: number) => (): void => this.options.onZoomBy(factor, this.fromPlot(plot.posToVal(at, "x")), data.axis);
     const moves: Record<string, () => void> = {
       ArrowLeft: () => this.moveCursor(-1),
       ArrowRight: () => this.moveCursor(1),
-      "+": () => this.options.onZoomBy(0.5, this.fromPlot(plot.posToVal(at, "x"))),
-      "=": () => this.options.onZoomBy(0.5, this.fromPlot(plot.posToVal(at, "x"))),
-      "-": () => this.options.onZoomBy(2, this.fromPlot(plot.posToVal(at, "x"))),
-      PageUp: () => this.options.onPan(-0.5),
-      PageDown: () => this.options.onPan(0.5),
+      "+": by(0.5), "=": by(0.5), "-": by(2),
+      PageUp: () => this.options.onPan(-0.5, data.axis),
+      PageDown: () => this.options.onPan(0.5, data.axis),
       Home: () => this.options.onReset(),
     };
     const move = moves[event.key];

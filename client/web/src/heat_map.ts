@@ -29,9 +29,10 @@ export interface HeatCell {
 }
 
 export interface HeatMapOptions {
-  onZoom(range: Range): void;
-  onZoomBy(factor: number, center: number): void;
-  onPan(fraction: number): void;
+  /** Of the axis that what a person moves is drawn on: what is asked for meanwhile may be of another, and microseconds are no batches. */
+  onZoom(range: Range, axis: AxisKind): void;
+  onZoomBy(factor: number, center: number, axis: AxisKind): void;
+  onPan(fraction: number, axis: AxisKind): void;
   onReset(): void;
   /** A person moved to another cell, by keys or a click, or its words are others. */
   onCell(cell: HeatCell): void;
@@ -241,7 +242,7 @@ export class HeatMap {
     const { data, dragged } = this;
     const range = { start: this.placeOf(from / this.width), end: this.placeOf(to / this.width) };
     this.letGo();
-    if (to - from >= dragPixels) return this.options.onZoom(range);
+    if (to - from >= dragPixels) return this.options.onZoom(range, data.axis);
     if (this.data !== data) return; // What was clicked on is no longer there.
     this.at = this.seenAt(dragged / this.width, event.offsetY / Math.max(1, this.cells.clientHeight));
     this.tell();
@@ -264,19 +265,19 @@ export class HeatMap {
   private onKey(event: KeyboardEvent): void {
     if (!this.data || event.ctrlKey || event.metaKey || event.altKey) return;
     const { row, column } = this.at;
-    const { start, width } = this.data.grid;
+    const { grid: { start, width }, axis } = this.data;
     const to = (cell: HeatCell) => (): void => {
       this.at = this.inside(cell);
       this.hovered = null;
       this.tell();
     };
-    const by = (factor: number) => (): void => this.options.onZoomBy(factor, start + (column + 0.5) * width);
+    const by = (factor: number) => (): void => this.options.onZoomBy(factor, start + (column + 0.5) * width, axis);
     const moves: Record<string, () => void> = {
       ArrowLeft: to({ row, column: column - 1 }), ArrowRight: to({ row, column: column + 1 }),
       ArrowUp: to({ row: row - 1, column }), ArrowDown: to({ row: row + 1, column }),
       "+": by(0.5), "=": by(0.5), "-": by(2),
-      PageUp: () => this.options.onPan(-0.5), PageDown: () => this.options.onPan(0.5),
-      Home: () => this.options.onReset(), Enter: () => this.options.onOpen(),
+      PageUp: () => this.options.onPan(-0.5, axis), PageDown: () => this.options.onPan(0.5, axis),
+      Home: () => this.options.onReset(), Enter: () => this.waiting ?? this.options.onOpen(),
     };
     const move = moves[event.key];
     if (!move) return;
@@ -287,7 +288,8 @@ export class HeatMap {
   private tell(): void {
     this.showMark();
     this.say();
-    this.options.onCell(this.at);
+    // Of what waits its cell is told once that is shown.
+    if (!this.waiting) this.options.onCell(this.at);
   }
 
   private showMark(): void {

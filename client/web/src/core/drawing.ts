@@ -66,10 +66,10 @@ function nextFrame(): Promise<void> {
 interface TaskScheduler {
   postTask(task: () => void, options: { priority: "user-blocking" }): Promise<void>;
 }
-const { scheduler } = globalThis as { scheduler?: Partial<TaskScheduler> };
 
 /** A timer would wait for four milliseconds. */
 function nextTask(): Promise<void> {
+  const { scheduler } = globalThis as { scheduler?: Partial<TaskScheduler> };
   return new Promise((done) => {
     if (scheduler?.postTask) {
       void scheduler.postTask(done, { priority: "user-blocking" });

@@ -16,7 +16,7 @@ import { sincePlace } from "../core/chart_axes";
 import { clockOf } from "../core/clocks";
 import { comparedId, comparedSelectors, drawnTogether, keptLabels, offeredTrials, openedCharts, unitText, withChart } from "../core/compared";
 import { csvText } from "../core/csv";
-import { drawInSlices } from "../core/drawing";
+import { Drawer } from "../core/drawer";
 import { sideBands, type GapBand } from "../core/gap_bands";
 import { bucketsOfLine } from "../core/line_budget";
 import { lineLook } from "../core/palette";
@@ -72,6 +72,7 @@ export class ComparePage implements Page {
     (id, opened) => this.change({ metrics: withChart(this.view.metrics, id, opened) }), (filter) => this.change({ filter }), (sort) => this.change({ sort }));
   private readonly panel = h("section", { class: "panel" }, this.note, this.table.element);
   private readonly cards = new Map<string, Card>();
+  private readonly drawer = new Drawer();
   private readonly loop: Loop;
   private readonly unTheme = onTheme(() => {
     this.showHead();
@@ -106,6 +107,7 @@ export class ComparePage implements Page {
       return true;
     }
     const { trials, axis } = this.view;
+    if (view.axis !== axis) this.shown = null;
     if (view.axis !== axis || view.trials.join() !== trials.join()) this.whole = null;
     // One more chart, or one less, leaves the others what they are.
     if (!sameQuestion(view, this.view)) showBusy(this.charts, true);
@@ -117,6 +119,7 @@ export class ComparePage implements Page {
 
   destroy(): void {
     this.loop.stop();
+    this.drawer.giveUp();
     this.unTheme();
     this.table.destroy();
     this.cards.forEach((card) => card.chart.destroy());
@@ -176,7 +179,7 @@ export class ComparePage implements Page {
       words !== "" && h("span", { class: "muted", "data-range": "" }, words),
       isPart && h("button", { type: "button", "data-focus": "all", onclick: () => this.zoom(null) }, "Show all"), ends(
       h("button", { type: "button", "data-focus": "csv", disabled, onclick: () => this.saveCsv() }, "CSV"),
-      h("button", { type: "button", "data-focus": "png", disabled, onclick: () => this.savePng() }, "PNG"), linkButton()),
+      h("button", { type: "button", "data-focus": "png", disabled, onclick: () => void this.savePng() }, "PNG"), linkButton()),
     ]);
   }
 
@@ -246,7 +249,8 @@ export class ComparePage implements Page {
     if (buckets && !buckets.ok) return this.showFailure(buckets.failure);
     this.answered = { view, means: means.value, buckets: buckets ? buckets.value : null };
     this.showAnswer(this.answered);
-    if (await this.showCharts(this.answered, signal)) showBusy(this.charts, false);
+    // Whatever else is asked for meanwhile.
+    if (await this.showCharts(this.answered) && sameQuestion(view, this.view)) showBusy(this.charts, false);
     // What has ended is asked for once.
     return means.value.trials.some((one) => one.trial?.state === TrialState.RUNNING) ? "fine" : "stop";
   }
@@ -284,18 +288,25 @@ export class ComparePage implements Page {
 
   private showFailure(failure: Failure): Outcome {
     // What passes takes nothing away that is of what is asked for.
-    const stays = failure.passing && this.answered !== null && sameQuestion(this.answered.view, this.view);
+    const stays = failure.passing && this.answered !== null && sameQuestion(this.answered.view, this.view) && this.isWhole(failure);
     fill(this.note, stays ? asOfBefore(failure) : failureBox(failure, () => this.loop.now()));
     this.table.element.hidden = this.hides = !stays;
     showBusy(this.charts, false);
     if (!failure.passing) {
       // Not to be seen, nor to be named or saved any more.
       this.answered = null;
+      this.drawer.giveUp();
       this.table.clear();
       this.placeCards([]);
     }
     this.showHead();
     return failure.passing ? "failed" : "stop";
+  }
+
+  /** What stands while `failure` lasts are all charts of one answer. */
+  private isWhole(failure: Failure): boolean {
+    if (failure.kind !== "broken") this.drawer.finish(); // What threw would throw again.
+    return this.drawer.isWhole;
   }
 
   private names(view: CompareView): string[] {
@@ -310,7 +321,7 @@ export class ComparePage implements Page {
   }
 
   /** False = given up before all was drawn. */
-  private async showCharts({ view, means, buckets }: Answered, signal: AbortSignal): Promise<boolean> {
+  private async showCharts({ view, means, buckets }: Answered): Promise<boolean> {
     const opened = openedCharts(view.metrics);
     const series = (buckets?.series ?? []).filter((one) => one.key && opened.includes(comparedId(one.key)));
     const [start, width] = [Number(buckets?.start ?? 0n), Number(buckets?.width ?? 1n)];
@@ -322,7 +333,7 @@ export class ComparePage implements Page {
     this.shown = range ?? covered;
     const shown = this.shown;
     this.placeCards(series);
-    const drawing = await drawInSlices(series, (one) => {
+    const drawing = await this.drawer.draw(series, (one) => {
       const card = this.cards.get(one.key ? comparedId(one.key) : "");
       if (!card || !buckets) return;
       const metricGroup = one.key?.metricGroup ?? "";
@@ -335,7 +346,7 @@ export class ComparePage implements Page {
         range: shown, axis: view.axis, ...(view.axis === "time" ? { axisName: "since start" } : {}),
         bands: this.bands(buckets, shown, metricGroup, drawn, names, view),
       });
-    }, () => signal.aborted);
+    }, "tasks");
     return drawing.isWhole;
   }
 
@@ -371,13 +382,11 @@ export class ComparePage implements Page {
   }
 
   private makeCard(id: string, series: Compared): Card {
-    // Charts stand until those of another axis are there: microseconds are no batches.
-    const ofThisAxis = (): boolean => this.answered?.view.axis === this.view.axis;
     const chart = new Chart({
       title: series.key?.name ?? "", syncKey: "compare", height: chartHeight,
-      onZoom: (range) => ofThisAxis() && this.zoom(range),
-      onZoomBy: (factor, center) => ofThisAxis() && this.zoomBy(factor, center),
-      onPan: (fraction) => ofThisAxis() && this.shown && this.zoom(panned(this.shown, fraction, this.bounds(), this.view.axis)),
+      onZoom: (range, axis) => axis === this.view.axis && this.zoom(range),
+      onZoomBy: (factor, center, axis) => axis === this.view.axis && this.zoomBy(factor, center),
+      onPan: (fraction, axis) => axis === this.view.axis && this.shown && this.zoom(panned(this.shown, fraction, this.bounds(), axis)),
       onReset: () => this.zoom(null),
     });
     const clock = clockOf(series.key?.labels ?? {}) === "device" ? ", device clock" : "";
@@ -393,11 +402,14 @@ export class ComparePage implements Page {
     download(`stepwell-compare-${view.trials.join("-")}.csv`, csvText(compareCsvHead, compareCsvRows(means, this.names(view))));
   }
 
-  private savePng(): void {
+  private async savePng(): Promise<void> {
     if (!this.answered) return;
+    this.drawer.finish();
     const { trials, axis } = this.answered.view; // What is drawn, not what was just asked for.
     const head = `${trials.map((id) => this.name(id)).join(", ")}, by ${axis === "batch" ? "batch" : "time since start"}`;
-    savePng(`stepwell-compare-${trials.join("-")}.png`, shortened(head, headMax), [...this.cards.values()].map((card) => card.chart.drawn()));
+    const charts = [...this.cards.values()].map((card) => card.chart.drawn());
+    await null; // Charts are painted in microtasks.
+    savePng(`stepwell-compare-${trials.join("-")}.png`, shortened(head, headMax), charts);
   }
 }
 

@@ -93,9 +93,9 @@ export class HeatTab implements TrialTab {
   constructor(private readonly go: Go, private readonly learnt: Learnt) {
     this.moves = new RangeMoves(() => this.rangeState(), this.change);
     this.map = new HeatMap({
-      onZoom: (range) => this.ofThisAxis() && this.moves.to(range),
-      onZoomBy: (factor, center) => this.ofThisAxis() && this.moves.by(factor, center),
-      onPan: (fraction) => this.ofThisAxis() && this.moves.pan(fraction),
+      onZoom: (range, axis) => axis === this.view?.axis && this.moves.to(range),
+      onZoomBy: (factor, center, axis) => axis === this.view?.axis && this.moves.by(factor, center),
+      onPan: (fraction, axis) => axis === this.view?.axis && this.moves.pan(fraction),
       onReset: () => this.moves.all(),
       onCell: (cell) => this.showLead(cell),
       onOpen: () => this.leads.querySelector("a")?.click(),
@@ -139,11 +139,6 @@ export class HeatTab implements TrialTab {
     const view = this.view as TrialView;
     const bounds = view.axis === "time" && this.info ? timeBounds(this.info.trial) : this.whole;
     return { view, shown: this.range, bounds, running: this.info !== null && isRunning(this.info), ended: endedWords(this.info), follow: followOf(this.failed, this.news.state) };
-  }
-
-  /** The map keeps the axis before until the answer of the new one is there: microseconds are no batches. */
-  private ofThisAxis(): boolean {
-    return this.shown?.axis === this.view?.axis;
   }
 
   /** Metrics and scopes that more than nothing can be said of, the step first. */

@@ -1,20 +1,20 @@
 // What the machine did meanwhile, and the training's own metrics: a chart for each, one cursor for all.
-import type { QueryBucketsResponse, QueryBucketsResponse_BucketSeries } from "#gen/query_pb";
+import type { QueryBucketsResponse } from "#gen/query_pb";
 import { Aggregation } from "#gen/query_pb";
 import { ask, query } from "../api";
 import { answersCsv } from "../bucket_csv";
 import { axisOf, bucketed, coveredRange, holes, resolutionWords } from "../buckets";
 import { Chart, sightOf, type ChartData } from "../chart";
+import { seriesOfCharts, type ChartSeries } from "../chart_series";
 import { choice, folding, refill } from "../choice";
 import { aligned } from "../core/align";
-import { drawInSlices } from "../core/drawing";
+import { Drawer } from "../core/drawer";
 import { gapBands } from "../core/gap_bands";
 import { bucketsOfLine, lineLimit } from "../core/line_budget";
-import { naturally } from "../core/natural_order";
 import { printable } from "../core/printable";
 import { tookMs } from "../core/pulse_pace";
 import { liveRange, type Range } from "../core/range";
-import { chosenCharts, foldsTogether, labelValues, lineNames, linesOfChart, metricCharts, metricId, selectorsOf, usualMetrics, wanted, type MetricChart } from "../core/series_choice";
+import { chosenCharts, foldsTogether, labelValues, lineNames, linesOfChart, metricCharts, selectorsOf, usualMetrics, wanted, type MetricChart } from "../core/series_choice";
 import { countText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h, hinted } from "../dom";
@@ -30,7 +30,6 @@ import { savePng } from "../picture";
 import { ends, followOf, linkButton, RangeMoves, rangeStatus, rangeTools, rangeWords, showBusy, staleWords, toolsKey, type ChangeView, type RangeState } from "../range_tools";
 import { failureBox, loadingBox, stateBox } from "../state_box";
 import { onTheme } from "../theme";
-import { labelsText } from "../words";
 import { sharingWords, type SharedMachine } from "../core/sharing";
 import { absenceBox, askedGroups, endedWords, isRunning, sampled, timeBounds, type Learnt, type TrialInfo, type TrialTab } from "../trial_info";
 import { trialName } from "../words";
@@ -40,10 +39,12 @@ const labelNames: Record<string, string> = { agent: "Agents", device: "GPUs", ra
 const sharedBy = "shared_with";
 const sharedMs = 10_000;
 
-/** What an answer holds of one chart. */
-interface Answered {
-  readonly answer: QueryBucketsResponse;
-  readonly series: QueryBucketsResponse_BucketSeries[];
+/** Of which question charts are; `range` null = none is known. */
+interface Told {
+  readonly view: TrialView;
+  readonly range: Range | null;
+  /** Of lines of one chart. */
+  readonly limit: number;
 }
 
 type Asked<T> = Promise<Result<T> | null>;
@@ -65,6 +66,7 @@ export class MetricsTab implements TrialTab {
   private readonly notes = h("div", {});
   private readonly place = h("div", { class: "charts" });
   private readonly cards = new Map<string, Card>();
+  private readonly drawer = new Drawer();
   private readonly loop: Loop;
   private readonly moves: RangeMoves;
   private readonly unTheme = onTheme(() => this.cards.forEach((card) => card.chart.redraw()));
@@ -79,11 +81,11 @@ export class MetricsTab implements TrialTab {
   private asked = "";
   /** What is asked for, once it is known: where the next move goes on from. */
   private shown: Range | null = null;
-  /** What the charts are of, until the answer is there; null = nothing is drawn. */
-  private drawnRange: Range | null = null;
+  /** What all charts are of, until those of the next answer are there, all of them; null = nothing is drawn. */
+  private drawn: Told | null = null;
+  /** What `answers` are of: drawn, or being drawn. */
+  private answered: Told | null = null;
   private whole: Range | null = null;
-  private drawnAxis: TrialView["axis"] | null = null;
-  private drawnView: TrialView | null = null;
   private answers: QueryBucketsResponse[] = [];
   /** Of lines that stand alone, of lines that are folded. */
   private readonly live = [new LiveAnswer(), new LiveAnswer()] as const;
@@ -126,6 +128,7 @@ export class MetricsTab implements TrialTab {
 
   destroy(): void {
     this.loop.stop();
+    this.drawer.giveUp();
     this.news.stop();
     this.unTheme();
     this.resize.disconnect();
@@ -168,14 +171,14 @@ export class MetricsTab implements TrialTab {
     if (!view || !info) return;
     const state = this.rangeState();
     const shared = sharingWords(this.shared, isRunning(info));
-    const told = this.drawnRange === null ? this.shown : this.ofThisAxis() ? this.drawnRange : null;
+    const told = !this.drawn?.range ? this.shown : this.drawn.view.axis === view.axis ? this.drawn.range : null;
     patch(this.status, rangeStatus({ ...state, shown: told }),
       this.failed?.passing && this.news.state !== "lost" && hinted("stale", { class: "badge", "data-tone": "warn", "data-stale": "" }, `${this.failed.title}. ${this.failed.advice}`, staleWords),
       shared && hinted("shared", { class: "badge", "data-tone": "warn", "data-shared": "" }, printable(shared.title), shared.text));
     refill(this.tools, toolsKey(state, info.series.length), () => this.makeTools(view, info));
     refill(this.saves, JSON.stringify([view.lines, this.answers.length > 0]), () => [this.linesSelect(view), ends(
       h("button", { type: "button", "data-focus": "csv", disabled: this.answers.length === 0, onclick: () => this.saveCsv() }, "CSV"),
-      h("button", { type: "button", "data-focus": "png", disabled: this.answers.length === 0, onclick: () => this.savePng() }, "PNG"), linkButton())]);
+      h("button", { type: "button", "data-focus": "png", disabled: this.answers.length === 0, onclick: () => void this.savePng() }, "PNG"), linkButton())]);
   }
 
   private makeTools(view: TrialView, info: TrialInfo): (Node | null)[] {
@@ -253,9 +256,9 @@ export class MetricsTab implements TrialTab {
   private makeCard(metric: MetricChart): Card {
     const chart = new Chart({
       title: metric.name, syncKey: "metrics", height: chartHeight,
-      onZoom: (range) => this.ofThisAxis() && this.moves.to(range),
-      onZoomBy: (factor, center) => this.ofThisAxis() && this.moves.by(factor, center),
-      onPan: (fraction) => this.ofThisAxis() && this.moves.pan(fraction),
+      onZoom: (range, axis) => axis === this.view?.axis && this.moves.to(range),
+      onZoomBy: (factor, center, axis) => axis === this.view?.axis && this.moves.by(factor, center),
+      onPan: (fraction, axis) => axis === this.view?.axis && this.moves.pan(fraction),
       onReset: () => this.moves.all(),
     });
     const note = h("div", {}, loadingBox(metric.name));
@@ -265,11 +268,6 @@ export class MetricsTab implements TrialTab {
       note, chart.element);
     chart.element.hidden = true;
     return { element, chart, note, source };
-  }
-
-  /** Charts keep the axis before until the answer of the new one is there: microseconds are no batches. */
-  private ofThisAxis(): boolean {
-    return this.drawnAxis === this.view?.axis;
   }
 
   /** null = all there is. */
@@ -328,7 +326,6 @@ export class MetricsTab implements TrialTab {
     if (signal.aborted) return "fine";
     this.answeredAtMs = performance.now();
     this.answers = answers;
-    this.drawnAxis = view.axis;
     this.failed = null;
     if (!await this.showAnswers(view, range, signal)) return "fine";
     // What stands still is asked for once.
@@ -367,16 +364,29 @@ export class MetricsTab implements TrialTab {
     this.failed = failure;
     showBusy(this.place, false);
     // What passes takes no chart away that shows what is asked for: another range's would stand under its words.
-    const stays = failure.passing && this.view === this.drawnView;
+    const stays = failure.passing && this.view === this.answered?.view && this.isWhole(failure);
     if (!stays) {
+      this.drawer.giveUp();
       this.answers = [];
-      this.drawnRange = null;
+      this.answered = this.drawn = null;
     }
     for (const card of this.cards.values()) {
       if (!stays || card.chart.element.hidden) this.showNote(card, failureBox(failure, () => this.loop.now()));
     }
     this.showTools();
     return failure.passing ? "failed" : "stop";
+  }
+
+  /** What stands while `failure` lasts are all charts of one answer. */
+  private isWhole(failure: Failure): boolean {
+    if (failure.kind !== "broken") this.finish(); // What threw would throw again.
+    return this.drawer.isWhole;
+  }
+
+  /** What is saved, and what stays, is of one answer. */
+  private finish(): void {
+    this.drawer.finish();
+    this.drawn = this.answered;
   }
 
   private showNote(card: Card, note: HTMLElement | null): void {
@@ -397,50 +407,33 @@ export class MetricsTab implements TrialTab {
     if (range === null) this.whole = all;
     this.shown = range === null ? (view.axis === "time" && this.info ? { start: timeBounds(this.info.trial).start, end: this.newestEnd(this.info) } : all)
       : range.end > range.start ? range : { start: range.start, end: Math.max(this.newest(), range.start) + 1 };
-    this.drawnRange = this.shown;
-    const found = this.seriesOfCharts();
+    // What a person asked for is drawn at once, what comes by itself beside what they do.
+    const pace = view === this.answered?.view ? "frames" : "tasks";
+    const answered = this.answered = { view, range: this.shown, limit: this.limit };
+    const found = seriesOfCharts(this.answers);
     this.showTools();
     const width = this.width ??= this.chartWidth();
-    // What a person asked for is drawn at once, what comes by itself beside what they do.
-    const pace = view === this.drawnView ? "frames" : "tasks";
-    this.drawnView = view;
     this.isFirst = pace === "tasks";
-    const drawing = await drawInSlices(this.charts, (chart) => this.showChart(chart, view, found.get(chart.id), width, pace === "frames"), () => signal.aborted, pace);
+    const drawing = await this.drawer.draw(this.charts, (chart) => this.showChart(chart, answered, found.get(chart.id), width, pace === "frames"), pace);
+    if (!drawing.isWhole) return false;
+    this.drawn = answered;
+    this.showTools();
+    // The next is asked for already: it dims them until it is there.
+    if (signal.aborted) return false;
     this.drawnMs = drawing.busyMs;
-    if (drawing.isWhole) showBusy(this.place, false);
-    return drawing.isWhole;
+    showBusy(this.place, false);
+    return true;
   }
 
-  private seriesOfCharts(): Map<string, Answered> {
-    const found = new Map<string, Answered>();
-    for (const answer of this.answers) {
-      for (const one of answer.series) {
-        if (!one.key) continue;
-        const id = metricId(one.key);
-        const known = found.get(id);
-        if (!known) found.set(id, { answer, series: [one] });
-        else if (known.answer === answer) known.series.push(one);
-      }
-    }
-    // In an order of their own: each answer's may be another, and a line keeps its colour.
-    for (const { series } of found.values()) {
-      if (series.length < 2) continue;
-      const texts = new Map(series.map((one) => [one, labelsText(one.key?.labels ?? {})]));
-      series.sort((a, b) => naturally(texts.get(a) ?? "", texts.get(b) ?? ""));
-    }
-    return found;
-  }
-
-  private showChart(metric: MetricChart, view: TrialView, found: Answered | undefined, width: number, follows: boolean): void {
+  private showChart(metric: MetricChart, { view, range, limit }: Told, found: ChartSeries | undefined, width: number, follows: boolean): void {
     const card = this.cards.get(metric.id);
     if (!card) return;
-    const range = this.drawnRange;
     if (!found || !range || found.series.every((series) => series.indexes.length === 0)) {
       this.showNote(card, this.emptyNote(view));
       return;
     }
     const { answer, series } = found;
-    const folds = foldsTogether(metric, this.limit);
+    const folds = foldsTogether(metric, limit);
     const folded = folds ? h("p", { class: "muted" }, `${countText(metric.series.length)} series in one line: their mean, smallest and largest.`,
       view.lines === "each" && metric.series.length > linesOfChart("each") && ` No more than ${linesOfChart("each")} lines can be told apart: choose some of them.`,
       view.lines === "each" && metric.series.length <= linesOfChart("each") && " Charts of so many lines beside each other are more than can be seen: choose some of them.") : null;
@@ -473,13 +466,17 @@ export class MetricsTab implements TrialTab {
   }
 
   private saveCsv(): void {
-    download(`stepwell-trial-${this.view?.trial ?? ""}-metrics.csv`, answersCsv(this.answers, this.drawnAxis ?? "time"));
+    this.finish();
+    download(`stepwell-trial-${this.view?.trial ?? ""}-metrics.csv`, answersCsv(this.answers, this.drawn?.view.axis ?? "time"));
   }
 
-  private savePng(): void {
+  private async savePng(): Promise<void> {
     if (!this.info) return;
-    const range = this.drawnRange ? `, ${rangeWords(this.drawnRange, this.drawnAxis ?? "time")}` : "";
+    this.finish();
+    const range = this.drawn?.range ? `, ${rangeWords(this.drawn.range, this.drawn.view.axis)}` : "";
     const charts = this.charts.map((chart) => this.cards.get(chart.id)?.chart.drawn() ?? null);
-    savePng(`stepwell-trial-${this.view?.trial ?? ""}-metrics.png`, `${trialName(this.info.trial)}${range}`, charts);
+    const { trial } = this.info;
+    await null; // Charts are painted in microtasks.
+    savePng(`stepwell-trial-${this.view?.trial ?? ""}-metrics.png`, `${trialName(trial)}${range}`, charts);
   }
 }
