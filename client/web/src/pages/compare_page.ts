@@ -16,6 +16,7 @@ import { sincePlace } from "../core/chart_axes";
 import { clockOf } from "../core/clocks";
 import { comparedId, comparedSelectors, keptLabels, offeredTrials, openedCharts, withChart } from "../core/compared";
 import { csvText } from "../core/csv";
+import { isDrawable } from "../core/drawable";
 import { drawInSlices } from "../core/drawing";
 import { sideBands, type GapBand } from "../core/gap_bands";
 import { bucketsOfLine } from "../core/line_budget";
@@ -24,6 +25,7 @@ import { fit, panned, zoomed, type Range } from "../core/range";
 import { countText } from "../core/units";
 import { formatView, trialView, type CompareView, type View } from "../core/view_state";
 import { bdi, download, fill, h, keepFocus } from "../dom";
+import { farBox } from "../far_box";
 import type { Failure, Result } from "../failure";
 import { gapNote } from "../gap_note";
 import { loop, type Loop, type Outcome } from "../loop";
@@ -321,6 +323,8 @@ export class ComparePage implements Page {
       const card = this.cards.get(one.key ? comparedId(one.key) : "");
       if (!card || !buckets) return;
       const metricGroup = one.key?.metricGroup ?? "";
+      card.chart.element.hidden = !isDrawable(shown, view.axis);
+      if (card.chart.element.hidden) return void patch(card.note, farBox(view.trials, () => this.change({ axis: "batch", start: null, end: null }, "push")));
       patch(card.note, view.axis === "batch" && gapNote(buckets.trials.map((trial, at) => ({ name: this.name(view.trials[at] ?? ""), trial: view.trials[at] ?? "", gaps: holes(trial) })), metricGroup));
       card.chart.show({
         aligned: aligned(one.sides, start, width), names: this.names(view), unit: one.unit, range: shown, axis: view.axis, ...(view.axis === "time" ? { axisName: "since start" } : {}),
