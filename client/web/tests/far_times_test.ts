@@ -69,7 +69,7 @@ test("ticks below a heat map come to an end, whatever it is of, and each is at a
 test("ticks below a millisecond tell microseconds, and none touches its neighbour", () => {
   const start = Date.UTC(2026, 10, 28, 23, 59, 59) * 1000 + 999_000;
   const ticks = heatTicks("time", { start, end: start + 903, width: 1000 });
-  assert.deepEqual(ticks.map(({ text }) => text), ["23:59:59.999000", "23:59:59.999200", "23:59:59.999400", "23:59:59.999600", "23:59:59.999800"]);
+  assert.deepEqual(ticks.map(({ text }) => text), ["23:59:59.999200", "23:59:59.999400", "23:59:59.999600", "23:59:59.999800"]);
   for (let span = 2; span < 30_000; span = Math.ceil(span * 1.1)) {
     for (const width of [320, 700, 1000, 2400]) {
       const some = heatTicks("time", { start, end: start + span, width });

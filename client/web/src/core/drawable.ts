@@ -7,7 +7,7 @@ import { isTellable } from "./time_text";
 const placesLeast = 2048;
 
 /** From a number to the next larger one; at a power of two it may be twice that. */
-function distanceAt(value: number): number {
+export function distanceAt(value: number): number {
   return 2 ** (Math.floor(Math.log2(Math.max(1, Math.abs(value)))) - 52);
 }
 

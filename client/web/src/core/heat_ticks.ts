@@ -1,5 +1,6 @@
 // Where the axis below a heat map has ticks, and what each says: as round as those of a chart.
 import { tickSpace, timeTick } from "./chart_axes";
+import { distanceAt } from "./drawable";
 import type { AxisKind } from "./range";
 import { countText } from "./units";
 
@@ -44,8 +45,8 @@ function ticksOf(axis: AxisKind, { start, end, width }: HeatSpan, space: number)
   const placeOf = (at: number): number => (step < 1 ? at / Math.round(1 / step) : at * step);
   const first = Math.ceil(start / scale / step - 1e-9);
   const ticks: HeatTick[] = [];
-  // Of numbers that lie farther apart than steps the next one is no other: no tick tells them apart.
-  if (!(placeOf(first + 1) > placeOf(first))) return ticks;
+  // Where numbers lie farther apart than steps the next place is no other one.
+  if (step < 2 * distanceAt(end / scale)) return ticks;
   for (let count = 0; count <= width / space; ++count) {
     const place = placeOf(first + count);
     if (place >= end / scale) break;
