@@ -4,7 +4,7 @@ import type { QueryBucketsResponse, QueryBucketsResponse_BucketSeries } from "#g
 import { Resolution } from "#gen/query_pb";
 import type { Bucketed } from "./core/align";
 import type { KnownGap } from "./core/gap_bands";
-import type { AxisKind, Range } from "./core/range";
+import { placeMax, type AxisKind, type Range } from "./core/range";
 import { knownGap, missesNothing } from "./words";
 
 export function bucketed(series: QueryBucketsResponse_BucketSeries): Bucketed {
@@ -32,7 +32,8 @@ export function axisOf(axis: AxisKind, range: Range | null) {
   if (axis === "batch") {
     return { case: "batchRange" as const, value: { startBatch: range?.start ?? 0, endBatch: range?.end ?? 0 } };
   }
-  return { case: "timeRange" as const, value: { startTimeUs: BigInt(range?.start ?? 0), endTimeUs: BigInt(range?.end ?? 0) } };
+  const [startTimeUs, endTimeUs] = [range?.start ?? 0, range?.end ?? 0].map((us) => BigInt(Math.min(placeMax.time, us)));
+  return { case: "timeRange" as const, value: { startTimeUs, endTimeUs } };
 }
 
 export function resolutionWords(resolution: Resolution): string {

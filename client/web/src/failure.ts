@@ -84,7 +84,14 @@ export function toFailure(thrown: unknown): Failure {
   const error = ConnectError.from(thrown);
   // A TypeError is what fetch and a stream that is cut in the middle throw.
   const lost = thrown instanceof NoConnection || silences.has(error) || error.cause instanceof NoConnection || error.cause instanceof TypeError;
-  return failureOf(lost ? "lost" : kindOf(error.code), error.rawMessage);
+  const kind = lost ? "lost" : isUnsendable(error) ? "broken" : kindOf(error.code);
+  if (kind === "broken") console.error(thrown);
+  return failureOf(kind, error.rawMessage);
+}
+
+/** What the client throws where a question of ours is none of the contract's. Asked was nobody. */
+function isUnsendable(error: ConnectError): boolean {
+  return error.code === Code.Internal && error.rawMessage.startsWith("serialize ");
 }
 
 /** Of an answer that is no call's: a file of the page's. */

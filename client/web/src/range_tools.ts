@@ -1,7 +1,7 @@
 // The tools that move along an axis: which axis, all or a window that follows, back and forth, nearer and
 // farther, pause. They know views, not charts.
-import { fit, panned, spanMin, zoomed, type AxisKind, type Range } from "./core/range";
-import { clockText, isoText, timeText } from "./core/time_text";
+import { fit, panned, placeMax, spanMin, zoomed, type AxisKind, type Range } from "./core/range";
+import { clockText, isoText, isTellable, timeText } from "./core/time_text";
 import { countText, secondsText } from "./core/units";
 import type { TrialView } from "./core/view_state";
 import { h, hinted, type Part } from "./dom";
@@ -24,7 +24,7 @@ export interface RangeState {
 
 /** Of batches nobody knows how many there are before all were asked for: a link may show some of them first. As many as
  *  the contract has numbers for. */
-const anywhere: Range = { start: 0, end: 2 ** 31 - 1 };
+const anywhere: Range = { start: 0, end: placeMax.batch };
 /** Beside what stays while a question fails that may be answered later. */
 export const staleWords = "as of before: the master does not answer this question now";
 
@@ -40,6 +40,7 @@ const clockSpanUs = 12 * 3_600_000_000;
 
 export function rangeWords(range: Range, axis: AxisKind): string {
   if (axis === "batch") return `batches ${countText(Math.floor(range.start))} to ${countText(Math.ceil(range.end) - 1)}`;
+  if (!isTellable(range.start) || !isTellable(range.end)) return `${timeText(range.start)} to ${timeText(range.end)}`;
   const span = range.end - range.start;
   const begin = clockText(range.start, Math.min(span, clockSpanUs));
   return `${timeText(range.start).slice(0, 10)} ${begin} to ${clockText(range.end, span)} UTC (${secondsText(span / 1e6)})`;

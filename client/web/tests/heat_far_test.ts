@@ -46,13 +46,25 @@ test("noise without an outlier has no far cell, and its scale tells of none", ()
 
 test("where rows share a line the far one is seen, also one that is far too fast among the slow", () => {
   const grid = noisy(1000, { rank: 617, value: 0.2 });
-  const picture = heatPicture(grid, 2, 50, "largest");
+  const picture = heatPicture(grid, 2, 50, "farthest");
   assert.deepEqual(farRuns(grid, picture), [{ line: 308, from: 0, to: 50, side: -1 }]);
   assert.equal(cellSeen(grid, picture, 0.5, 308.5 / 500).row, 617);
   // It is painted over its neighbours' lines, and what is pointed at is what is seen.
   for (const line of [307, 309]) assert.equal(cellSeen(grid, picture, 0.5, (line + 0.5) / 500, 1).row, 617);
   for (const line of [306, 310]) assert.notEqual(cellSeen(grid, picture, 0.5, (line + 0.5) / 500, 1).row, 617);
   assert.equal(heatScale(grid, "seconds").far[0]?.side, -1);
+});
+
+test("of the largest, one that is far below hides none that is larger", () => {
+  const values = Array.from({ length: 1000 }, (_, row) => (row === 500 ? 0.001 : 0.1 + 0.001 * (row % 3)));
+  const grid = heatGrid(values.map((value, row) => ({ name: `rank ${row}`, indexes: [0], values: [value] })), 0, 1);
+  assert.ok(typeof grid === "object");
+  assert.equal(farSide(farEnds(grid), 0.001), -1);
+  const shown = (worst: "largest" | "farthest"): number => heatPicture(grid, 2, 100, worst).shown[250] ?? -1;
+  assert.deepEqual([shown("largest"), shown("farthest")], [501, 500]);
+  // Which of two it is, of any two.
+  const both = heatPicture(grid, 2, 100, "largest");
+  for (const [line, cell] of both.shown.entries()) assert.equal(values[cell], Math.max(values[2 * line] ?? NaN, values[2 * line + 1] ?? NaN));
 });
 
 test("how far is far where all are alike, where all are 0, and at the ends of numbers", () => {

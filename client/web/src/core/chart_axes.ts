@@ -22,6 +22,8 @@ export const sinceSteps = [
 
 /** "22:07". */
 const minuteSpace = 52;
+/** "22:07:15.123", "22:07:15.123456". */
+const [millisecondSpace, microsecondSpace] = [104, 160];
 
 /** So many pixels of `width` at least for a tick: "22:07:15" does not touch its neighbour, nor do milliseconds. Whole
  *  minutes of the clock need less: on a phone they are two or three then, rather than one; times since a start (`width` is
@@ -29,7 +31,9 @@ const minuteSpace = 52;
 export function tickSpace(axis: AxisKind, span: number, width: number): number {
   if (axis !== "time") return usualSpace;
   if ((span * minuteSpace) / width > 30) return minuteSpace;
-  return span < 10 ? 104 : 76;
+  // Also where ticks stand closer (heat_ticks.ts) their step is a millisecond or more, or there is room for its microseconds.
+  if (width < Infinity && (span * millisecondSpace) / width <= 0.00075) return microsecondSpace;
+  return span < 10 ? millisecondSpace : 76;
 }
 
 const usualSpace = 60;
@@ -67,7 +71,7 @@ export function timeTick(seconds: number, step: number): string {
   if (step >= 86_400) return iso.slice(5, 10);
   if (seconds % 86_400 === 0) return iso.slice(5, 10);
   if (step >= 60) return iso.slice(11, 16);
-  return iso.slice(11, step >= 1 ? 19 : 23);
+  return iso.slice(11, step >= 1 ? 19 : step >= 0.001 * (1 - 1e-9) ? 23 : 26);
 }
 
 function two(value: number): string {

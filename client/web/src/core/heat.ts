@@ -260,8 +260,8 @@ export interface HeatPicture {
   readonly shown: Int32Array;
 }
 
-/** `rowsPerLine` rows for each line, and at most `pixelsMax` columns. Far cells (heat_far.ts) come before all others, and before
- *  these what is no finite number. */
+/** `rowsPerLine` rows for each line, and at most `pixelsMax` columns. What is no finite number comes before all others; of the
+ *  farthest, then, what is far on either side (heat_far.ts): the largest is what it says, also beside what is far below. */
 export function heatPicture(grid: HeatGrid, rowsPerLine: number, pixelsMax: number, worst: Worst): HeatPicture {
   const columnsPerPixel = Math.max(1, Math.ceil(grid.columnCount / Math.max(1, pixelsMax)));
   const pixelCount = Math.ceil(grid.columnCount / columnsPerPixel);
@@ -277,7 +277,7 @@ export function heatPicture(grid: HeatGrid, rowsPerLine: number, pixelsMax: numb
       const odd = isOdd(grid.odd, cell);
       if (Number.isNaN(value) && !odd) continue;
       const at = line + Math.floor(column / columnsPerPixel);
-      const rank = odd ? 2 : farSide(ends, value) === 0 ? 0 : 1;
+      const rank = odd ? 2 : worst === "farthest" && farSide(ends, value) !== 0 ? 1 : 0;
       const weight = odd ? 0 : worst === "largest" ? value : Math.abs(value - grid.middle);
       if (rank < (foremost[at] ?? 0) || (rank === foremost[at] && weight <= (most[at] ?? 0))) continue;
       foremost[at] = rank;

@@ -1,5 +1,6 @@
 // Where the axis below a heat map has ticks, and what each says: as round as those of a chart.
 import { tickSpace, timeTick } from "./chart_axes";
+import { distanceAt } from "./drawable";
 import type { AxisKind } from "./range";
 import { countText } from "./units";
 
@@ -40,10 +41,15 @@ function ticksOf(axis: AxisKind, { start, end, width }: HeatSpan, space: number)
   const span = (end - start) / scale;
   const least = (span * space) / width;
   const step = axis === "time" ? clockStep(least) : Math.round(decimalStep(Math.max(1, least)));
+  // By a whole number of steps: sums of 0.1 are no multiples of it.
+  const placeOf = (at: number): number => (step < 1 ? at / Math.round(1 / step) : at * step);
+  const first = Math.ceil(start / scale / step - 1e-9);
   const ticks: HeatTick[] = [];
-  for (let at = Math.ceil(start / scale / step - 1e-9); at * step < end / scale; ++at) {
-    // By a whole number of steps: sums of 0.1 are no multiples of it.
-    const place = step < 1 ? at / Math.round(1 / step) : at * step;
+  // Where numbers lie farther apart than steps the next place is no other one.
+  if (step < 2 * distanceAt(end / scale)) return ticks;
+  for (let count = 0; count <= width / space; ++count) {
+    const place = placeOf(first + count);
+    if (place >= end / scale) break;
     const left = (place - start / scale) / span;
     const text = axis === "time" ? timeTick(place, step) : countText(place);
     if (left * width + sidePixels * text.length > width) break;

@@ -8,6 +8,9 @@ export interface Range {
 
 export type AxisKind = "time" | "batch";
 
+/** The last place that a question can name: the contract's numbers of 64 and of 32 bits, the former as far as a double is one. */
+export const placeMax: Readonly<Record<AxisKind, number>> = { time: 2 ** 63 - 1024, batch: 2 ** 31 - 1 };
+
 /** null = all there is. */
 export function sameRange(one: Range | null, other: Range | null): boolean {
   return one?.start === other?.start && one?.end === other?.end;

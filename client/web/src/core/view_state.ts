@@ -4,7 +4,7 @@
 import { allTrials, type Place } from "./cap_place";
 import type { Clock } from "./clocks";
 import { formatNumbers, parseNumbers } from "./number_ranges";
-import type { AxisKind } from "./range";
+import { placeMax, type AxisKind } from "./range";
 
 export const tabs = ["timings", "metrics", "heat", "traces", "completeness"] as const;
 export type Tab = (typeof tabs)[number];
@@ -135,8 +135,14 @@ function parsePage(query: URLSearchParams): Pick<TrialsView, "pageNo" | "pageTok
   return pageNo > 1 && /^[\w.~+/=-]{1,256}$/.test(pageToken) ? { pageNo, pageToken } : { pageNo: 1, pageToken: "" };
 }
 
-function wholeRange(query: URLSearchParams): Pick<TrialView, "start" | "end"> {
-  const [start, end] = [whole(query.get("from")), whole(query.get("to"))];
+/** Of its axis, as far as a question can name it. */
+function placeIn(query: URLSearchParams, name: string, axis: AxisKind): number | null {
+  const text = query.get(name) ?? "";
+  return /^\d{1,19}$/.test(text) ? Math.min(placeMax[axis], Number(text)) : null;
+}
+
+function wholeRange(query: URLSearchParams, axis: AxisKind): Pick<TrialView, "start" | "end"> {
+  const [start, end] = [placeIn(query, "from", axis), placeIn(query, "to", axis)];
   return start !== null && end !== null && start < end ? { start, end } : { start: null, end: null };
 }
 
@@ -146,12 +152,13 @@ function parseTrial(trial: string, tab: string, query: URLSearchParams): TrialVi
     if (name.startsWith(labelPrefix)) labels.set(name.slice(labelPrefix.length), query.getAll(name).slice(0, listMax));
   }
   const lines = query.get("lines");
+  const axis = query.get("axis") === "batch" ? "batch" : "time";
   return {
     page: "trial",
     trial,
     tab: tabs.find((one) => one === tab) ?? "timings",
-    axis: query.get("axis") === "batch" ? "batch" : "time",
-    ...wholeRange(query),
+    axis,
+    ...wholeRange(query, axis),
     liveUs: Math.min(liveUsMax, whole(query.get("live")) ?? 0),
     metrics: query.getAll("m").slice(0, listMax),
     labels,
@@ -174,7 +181,7 @@ export function parseView(hash: string): View {
   if (page === "compare") {
     const trials = [...new Set(query.getAll("t"))].filter((id) => /^\d{1,18}$/.test(id)).slice(0, 16);
     const axis = query.get("axis") === "time" ? "time" : "batch";
-    return { page: "compare", trials, axis, ...wholeRange(query), metrics: query.getAll("m").slice(0, comparedMax), filter: textOf(query, "q"), sort: sortOf(query) };
+    return { page: "compare", trials, axis, ...wholeRange(query, axis), metrics: query.getAll("m").slice(0, comparedMax), filter: textOf(query, "q"), sort: sortOf(query) };
   }
   if (page === "admin") return { page: "admin", place: parsePlace(query) };
   if (page !== "" && page !== "trials") return { page: "missing", address: hash.replace(/^#/, "") };

@@ -16,6 +16,7 @@ import { sincePlace } from "../core/chart_axes";
 import { clockOf } from "../core/clocks";
 import { comparedId, comparedSelectors, drawnTogether, keptLabels, offeredTrials, openedCharts, unitText, withChart } from "../core/compared";
 import { csvText } from "../core/csv";
+import { isDrawable } from "../core/drawable";
 import { Drawer } from "../core/drawer";
 import { sideBands, type GapBand } from "../core/gap_bands";
 import { bucketsOfLine } from "../core/line_budget";
@@ -25,6 +26,7 @@ import { fit, panned, zoomed, type Range } from "../core/range";
 import { countText } from "../core/units";
 import { formatView, trialView, type CompareView, type View } from "../core/view_state";
 import { bdi, download, fill, h, keepFocus } from "../dom";
+import { farBox } from "../far_box";
 import type { Failure, Result } from "../failure";
 import { gapNote } from "../gap_note";
 import { loop, type Loop, type Outcome } from "../loop";
@@ -337,6 +339,8 @@ export class ComparePage implements Page {
       const card = this.cards.get(one.key ? comparedId(one.key) : "");
       if (!card || !buckets) return;
       const metricGroup = one.key?.metricGroup ?? "";
+      card.chart.element.hidden = !isDrawable(shown, view.axis);
+      if (card.chart.element.hidden) return void patch(card.note, farBox(view.trials, () => this.change({ axis: "batch", start: null, end: null }, "push")));
       const { drawn, leftOut, unit } = drawnTogether(measuredSides(one));
       const names = this.names(view);
       patch(card.note, this.leftOut(one, leftOut, unit, names),

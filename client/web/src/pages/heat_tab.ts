@@ -7,6 +7,7 @@ import { bucketCsv } from "../bucket_csv";
 import { axisOf, coveredRange, holes } from "../buckets";
 import { folding, refill } from "../choice";
 import { chosenClock, clockLabel, clockOf, clocksOf, type Clock } from "../core/clocks";
+import { isDrawable } from "../core/drawable";
 import { heatGrid, heatSize, type HeatGrid } from "../core/heat";
 import { cellView, type CellPlace } from "../core/heat_cell";
 import { heatScale } from "../core/heat_scale";
@@ -20,6 +21,7 @@ import { metricId, type KnownSeries } from "../core/series_choice";
 import { countText } from "../core/units";
 import { formatView, type TrialView } from "../core/view_state";
 import { bdi, download, fill, h } from "../dom";
+import { farBox } from "../far_box";
 import type { Failure, Result } from "../failure";
 import { follow } from "../follow";
 import { gapNote } from "../gap_note";
@@ -257,6 +259,7 @@ export class HeatTab implements TrialTab {
     // A later attempt takes batches back that are kept.
     if (view.axis === "batch") return info.trial.attemptCount < 2 ? this.liveBatches.ask(key, countOf(null), bucketsOf) : all();
     const window = range ?? this.bounds(info);
+    if (!isDrawable(window, "time")) return all();
     return this.live.ask(`${view.liveUs}:${key}`, window, countOf(window), rowCount, bucketsOf, all);
   }
 
@@ -289,6 +292,7 @@ export class HeatTab implements TrialTab {
     if (grid === "empty") return this.showNothing(stateBox("empty", "No samples in this range", "They lie outside of it, or have no batch: choose another axis or all.", all));
     if (grid === "too many") return this.showNothing(stateBox("failed", "More cells than a browser draws", `${countText(rows.length)} rows of this range at once. Choose a shorter one; the command line has all: stepwell export.`, all));
     const range = { start: grid.start, end: grid.start + grid.columnCount * grid.width };
+    if (!isDrawable(range, asked.axis)) return this.showNothing(farBox([String(info.trial.trialId)], () => this.change({ axis: "batch", start: null, end: null, liveUs: 0 }, "push")));
     this.shown = { question: asked.question, axis: asked.axis, metric: asked.metric, clock: asked.clock, answer, rows, groupBy: asked.groupBy, range, grid };
     this.showWords(this.shown);
     patch(this.gaps, asked.axis === "batch" && gapNote([{ name: "", trial: String(info.trial.trialId), gaps: holes(answer) }], asked.metric.metricGroup));

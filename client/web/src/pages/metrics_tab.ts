@@ -8,6 +8,7 @@ import { Chart, sightOf, type ChartData } from "../chart";
 import { seriesOfCharts, type ChartSeries } from "../chart_series";
 import { choice, folding, refill } from "../choice";
 import { aligned } from "../core/align";
+import { isDrawable } from "../core/drawable";
 import { Drawer } from "../core/drawer";
 import { gapBands } from "../core/gap_bands";
 import { bucketsOfLine, lineLimit } from "../core/line_budget";
@@ -18,6 +19,7 @@ import { chosenCharts, foldsTogether, labelValues, lineNames, linesOfChart, metr
 import { countText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, download, fill, h, hinted } from "../dom";
+import { farBox } from "../far_box";
 import { follow } from "../follow";
 import { gapNote } from "../gap_note";
 import type { Failure, Result } from "../failure";
@@ -352,7 +354,8 @@ export class MetricsTab implements TrialTab {
   /** What a chart of the time shows that follows; null = it does not follow. */
   private liveWindow(view: TrialView, info: TrialInfo, range: Range | null): Range | null {
     if (!isRunning(info) || view.axis !== "time" || view.start !== null || info.trial.sampleCount === 0n) return null;
-    return { start: range?.start ?? timeBounds(info.trial).start, end: this.newestEnd(info) };
+    const window = { start: range?.start ?? timeBounds(info.trial).start, end: this.newestEnd(info) };
+    return isDrawable(window, "time") ? window : null;
   }
 
   private newestEnd(info: TrialInfo): number {
@@ -432,6 +435,7 @@ export class MetricsTab implements TrialTab {
       this.showNote(card, this.emptyNote(view));
       return;
     }
+    if (!isDrawable(range, view.axis)) return this.showNote(card, farBox([view.trial], () => this.change({ axis: "batch", start: null, end: null, liveUs: 0 }, "push")));
     const { answer, series } = found;
     const folds = foldsTogether(metric, limit);
     const folded = folds ? h("p", { class: "muted" }, `${countText(metric.series.length)} series in one line: their mean, smallest and largest.`,
