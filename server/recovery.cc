@@ -120,7 +120,7 @@ absl::StatusOr<TakenOver> TakeOver(const RecoveryParts& parts, std::int64_t epoc
   parts.heads.Clear();
   for (const WriterProgress& writer : writers) {
     parts.heads.NoteWriter(writer.trial_id, writer.writer_no, writer.folded_sequence);
-    parts.registry.NoteState(writer.trial_id, writer.writer_no, writer.state);
+    parts.registry.NoteStored(writer.trial_id, writer.writer_no, writer.state);
     if (writer.committed_sequence <= writer.folded_sequence) continue;
     unfolded.insert(writer.trial_id);
     taken.writers.push_back(writer);

@@ -81,6 +81,11 @@ void WriterRegistry::NoteState(TrialId trial_id, WriterNo writer_no, WriterState
   NoteLocked(trials_[trial_id][writer_no], state);
 }
 
+void WriterRegistry::NoteStored(TrialId trial_id, WriterNo writer_no, WriterState state) {
+  absl::MutexLock lock(&mu_);
+  trials_[trial_id][writer_no].fact = {state, SteadyTime::Now(clock_)};
+}
+
 void WriterRegistry::NoteLocked(Known& known, WriterState state) const {
   known.fact = {state, SteadyTime::Now(clock_)};
   known.seen_time_us = absl::ToUnixMicros(clock_.Now());

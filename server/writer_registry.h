@@ -54,10 +54,12 @@ class WriterRegistry final : public WriterLiveness {
   // Whether one was, since this was asked before.
   bool TakeStopped() { return stopped_.exchange(false); }
 
-  // News of a writer: a chunk, a heartbeat; a Close that was committed; what a take-over read.
+  // News of a writer: a chunk, a heartbeat; a Close that was committed.
   void Heard(TrialId trial_id, WriterNo writer_no) ABSL_LOCKS_EXCLUDED(mu_);
   void NoteState(TrialId trial_id, WriterNo writer_no, WriterState state) ABSL_LOCKS_EXCLUDED(mu_);
-  // As in WriterSeen; long past = not since this master started.
+  // What a take-over read: silence counts from now on, but nothing was heard of the writer.
+  void NoteStored(TrialId trial_id, WriterNo writer_no, WriterState state) ABSL_LOCKS_EXCLUDED(mu_);
+  // As in WriterSeen; long past = unknown.
   SteadyTime HeardAt(TrialId trial_id, WriterNo writer_no) const ABSL_LOCKS_EXCLUDED(mu_);
   [[nodiscard]] std::map<WriterNo, WriterSeen> Seen(TrialId trial_id) const override
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -80,7 +82,7 @@ class WriterRegistry final : public WriterLiveness {
   };
   struct Known {
     WriterFact fact;
-    std::int64_t seen_time_us = 0;  // of the same moment, for people
+    std::int64_t seen_time_us = 0;  // when it was heard of, for people; 0 = not yet
     int holders = 0;
   };
 

@@ -77,6 +77,10 @@ std::optional<HttpResponse> HttpGuard::Refuse(const HttpRequest& request, HttpDo
                                      "' is no name of this master's; --http-host adds one"));
   }
   if (door == HttpDoor::kNamed) return std::nullopt;
+  for (const char* name : {"Origin", "Sec-Fetch-Site"}) {
+    if (request.HeaderCount(name) > 1)
+      return Refusal(400, absl::StrCat("several ", name, " headers"));
+  }
   if (request.HeaderCount("Origin") > 0) {
     const std::string_view origin = request.Header("Origin");
     absl::string_view authority(origin.data(), origin.size());

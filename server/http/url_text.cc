@@ -6,7 +6,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/text_check.h"
 
 namespace stepwell {
 namespace {
@@ -63,7 +65,10 @@ absl::StatusOr<std::map<std::string, std::string>> ParseUrlQuery(std::string_vie
     if (!name || !value) {
       return absl::InvalidArgumentError("the query has a % without two hexadecimal digits");
     }
-    values.emplace(*name, *value);
+    if (!values.emplace(*name, *value).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the query has '", Shortened(*name, 64), "' twice"));
+    }
   }
   return values;
 }

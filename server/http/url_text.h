@@ -21,8 +21,8 @@ struct UrlTarget {
 };
 UrlTarget SplitUrlTarget(std::string_view target_untrusted);
 
-// "a=1&b=%20" as names and values; of a name that comes twice the first counts. kInvalidArgument: a
-// percent sign without two digits behind it.
+// "a=1&b=%20" as names and values. kInvalidArgument: a percent sign without two digits behind it, a name that
+// comes twice.
 absl::StatusOr<std::map<std::string, std::string>> ParseUrlQuery(std::string_view query_untrusted);
 
 }  // namespace stepwell

@@ -66,5 +66,27 @@ TEST_F(LivenessTest, AHeartbeatIsHeardAndChangesNothingElse) {
   EXPECT_TRUE(stream.WaitAck(writer, 2).has_value()) << "the stream goes on";
 }
 
+TEST_F(LivenessTest, AMasterThatHeardNothingOfAWriterSinceItsStartNamesNoTime) {
+  StartMaster();
+  const Uuid writer = Uuid::Random();
+  {
+    RawStream stream(*client_);
+    Open(stream, writer, "quiet");
+    ASSERT_TRUE(stream.Send(ChunkMessage(writer, 1, OneColumn(1, NowUs(), 1000, {1}))));
+    ASSERT_TRUE(stream.WaitAck(writer, 1).has_value());
+  }
+  master_->Kill();
+  ASSERT_TRUE(master_->StartAndWait()) << master_->LogTail();
+  client_ = std::make_unique<IngestClient>(master_->grpc_address());
+  ASSERT_TRUE(
+      Eventually([&] { return client_->GetStatus().role() != "standby"; }, absl::Seconds(20)));
+  const v1::GetTrialResponse after = Trial("quiet");
+  ASSERT_EQ(after.writers_size(), 1);
+  EXPECT_EQ(after.writers(0).seen_time_us(), 0);
+  // Silence counts from the start on.
+  EXPECT_EQ(after.writers(0).state(), v1::TRIAL_STATE_RUNNING);
+  EXPECT_EQ(after.trial().state(), v1::TRIAL_STATE_RUNNING);
+}
+
 }  // namespace
 }  // namespace stepwell::testing

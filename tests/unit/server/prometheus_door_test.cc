@@ -240,7 +240,8 @@ TEST_F(PrometheusDoorTest, WhoCannotBeKnownNowIsAskedToComeAgain) {
 
 TEST_F(PrometheusDoorTest, AQueryThatCannotBeReadIsNotTakenForNone) {
   service_.Set({.trial_count = 1});
-  for (const char* query : {"trial=%7", "trial=%zz", "%=1", "trial=0", "trial=-1", "trial=1x"}) {
+  for (const char* query : {"trial=%7", "trial=%zz", "%=1", "trial=0", "trial=-1", "trial=1x",
+                            "tria=1", "trial=", "trial", "trial=1&trial=3", "trial=1&trial=1"}) {
     EXPECT_THAT(Get(absl::StrCat("/metrics?", query)), StartsWith("HTTP/1.1 400")) << query;
   }
   EXPECT_THAT(Get("/metrics?trial=%31"), HasSubstr(ValueOf(1)));
