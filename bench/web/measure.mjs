@@ -236,19 +236,26 @@ async function following(trial) {
   await tab.context().close();
 }
 
-/** Of a browser to which nobody is attached, with the page of `tab`: a tool that is attached has the renderer keep what answers it had,
- *  some megabytes a minute. */
+/** A browser with the page of `tab` to which nobody is attached but for moments: a tool that is attached has the renderer keep what answers
+ *  it had, some megabytes a minute. */
 class LoneBrowser {
   constructor(tab) {
     this.home = mkdtempSync(join(tmpdir(), "stepwell-web-bench-"));
     const { width, height } = tab.viewportSize();
-    const options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-crash-reporter", `--user-data-dir=${this.home}`, `--window-size=${width},${height}`];
+    const options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-crash-reporter", "--remote-debugging-port=0", `--user-data-dir=${this.home}`, `--window-size=${width},${height}`];
     this.process = spawn(asked.chromium, [...options, tab.url()], { stdio: "ignore" });
   }
 
-  /** What its largest renderer has to itself, and shares with the browser's painter: MB. Files that are mapped are left out, whose share
-   *  depends on who else maps them. */
-  rendererMemory() {
+  /** After a collection of garbage: what its largest renderer has to itself, and shares with the browser's painter, MB. Files that are
+   *  mapped are left out, whose share depends on who else maps them. */
+  async rendererMemory() {
+    const port = readFileSync(join(this.home, "DevToolsActivePort"), "utf8").split("\n")[0];
+    const attached = await chromium.connectOverCDP(`http://127.0.0.1:${port}`);
+    const [tab] = attached.contexts()[0].pages();
+    const session = await tab.context().newCDPSession(tab);
+    // What one leaves to be freed by others is gone after the second.
+    for (let i = 0; i < 2; ++i) await session.send("HeapProfiler.collectGarbage");
+    await attached.close();
     const sizes = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map((id) => {
       try {
         const words = readFileSync(`/proc/${id}/cmdline`, "utf8");
@@ -289,7 +296,7 @@ async function memory(tab, minutes) {
       seen.heap.push(metric("JSHeapUsedSize") / 1e6);
       seen.nodes.push(metric("Nodes"));
       seen.listeners.push(metric("JSEventListeners"));
-      seen.renderer.push(lone.rendererMemory());
+      seen.renderer.push(await lone.rendererMemory());
     }
   } finally {
     await lone.end();
@@ -305,7 +312,7 @@ async function memory(tab, minutes) {
   grown("memory", seen.heap, "the page's heap", true);
   grown("memory.nodes", seen.nodes, "nodes of the document", false);
   grown("memory.listeners", seen.listeners, "listeners of events", false);
-  grown("memory.renderer", seen.renderer, "memory of a renderer's process that no tool is attached to, without files", false);
+  grown("memory.renderer", seen.renderer, "memory of a renderer's process that no tool is attached to meanwhile, without files", false);
 }
 
 try {
