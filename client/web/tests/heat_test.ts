@@ -65,6 +65,13 @@ test("a duration stands where it passed, from its begin on", () => {
   assert.deepEqual([0, 3, 4, 12, 13, 22, 29].map((column) => cellAt(short, 0, column)), [NaN, 9, 9, 9, 0.001, 0.001, 0.001]);
 });
 
+test("of durations that begin in one cell the newest goes on behind it, however short the others are", () => {
+  // Ten steps of 8 ms and one of 240 in the first column of 115 ms: their mean is 29 ms.
+  const stalled = { name: "rank 0", indexes: [0, 3, 4], values: [0.029, 0.008, 0.008], lasts: [0.24, 0.008, 0.008] };
+  const grid = made(heatGrid([stalled], 0, 115_000, null, (seconds) => seconds * 1e6));
+  assert.deepEqual([0, 1, 2, 3, 4].map((column) => cellAt(grid, 0, column)), [0.029, 0.24, 0.24, 0.008, 0.008]);
+});
+
 test("a scale says what its ends stand for, and what lies beyond them", () => {
   const slow = ranks(1000, 30, { row: 41, column: 3, value: 3 });
   assert.deepEqual(heatScale(slow, "seconds"), { low: "1.00 s", high: "≥ 1.00 s", beyond: "largest 3.00 s", far: [{ side: 1, text: "far above: ≥ 1.01 s" }] });

@@ -117,6 +117,11 @@ test("a change says how much, and which way only where it is known", () => {
   assert.deepEqual(changeOf(first, { count: 5, mean: 4e9, ratio: 2e9 }, false), { text: "2,000,000,000×", tone: 0 });
   assert.deepEqual(changeOf(first, { count: 5, mean: 6, ratio: 3 }, true), { text: "3.0× slower", tone: -1 });
   assert.deepEqual(changeOf(first, { count: 5, mean: 2.02, ratio: 1.01 }, true), { text: "+1.0 %", tone: 0 });
+  const none = { count: 5, mean: 0, ratio: 0 };
+  assert.deepEqual(changeOf(none, { count: 5, mean: 0.3, ratio: 0 }, true), { text: "from 0", tone: -1 });
+  assert.deepEqual(changeOf(none, { count: 5, mean: 0.3, ratio: 0 }, false), { text: "from 0", tone: 0 });
+  assert.deepEqual(changeOf(none, none, true), { text: "same", tone: 0 });
+  assert.deepEqual(changeOf(none, { count: 5, mean: NaN, ratio: 0 }, true), { text: "", tone: 0 });
   assert.deepEqual(changeOf(first, { count: 5, mean: 6, ratio: 3 }, false), { text: "3.0×", tone: 0 });
   assert.deepEqual(changeOf(first, { count: 0, mean: 0, ratio: 0 }, true), { text: "", tone: 0 });
   assert.equal(largestChange(first, [first, { count: 1, mean: 5, ratio: 2.5 }]), 3);

@@ -68,7 +68,11 @@ function timesText(ratio: number): string {
 
 /** Timings: shorter is better. Of other metrics nobody knows which way is good. */
 export function changeOf(first: Side, side: Side, lessIsBetter: boolean): Change {
-  if (first.count === 0 || side.count === 0 || side.ratio === 0 || !Number.isFinite(side.ratio)) return { text: "", tone: 0 };
+  if (first.count === 0 || side.count === 0) return { text: "", tone: 0 };
+  // There is no part of nothing.
+  if (first.mean === 0 && side.mean === 0) return { text: "same", tone: 0 };
+  if (first.mean === 0 && Number.isFinite(side.mean)) return { text: "from 0", tone: lessIsBetter && side.mean > 0 ? -1 : 0 };
+  if (side.ratio === 0 || !Number.isFinite(side.ratio)) return { text: "", tone: 0 };
   const part = side.ratio - 1;
   const size = Math.abs(part);
   const percent = `${(size * 100).toFixed(size < 0.1 ? 1 : 0)} %`;

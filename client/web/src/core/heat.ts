@@ -12,6 +12,8 @@ export interface HeatRow {
   /** Of the samples of each value; none = that value is all there is. */
   readonly mins?: readonly number[];
   readonly maxs?: readonly number[];
+  /** The newest of these. */
+  readonly lasts?: readonly number[];
   /** Samples of each value that are not NaN, and those that are: empty or none = there is no NaN. */
   readonly counts?: readonly bigint[];
   readonly nanCounts?: readonly bigint[];
@@ -115,13 +117,20 @@ function spread({ cells, odd }: OwnCells, of: number, from: number, to: number):
 }
 
 /** A value that is a length of the axis, told where it begins: a step that takes ten seconds stands for ten, as far as its row
- *  has no other there. */
-function drawOn(own: OwnCells, columnsOf: (value: number) => number): void {
+ *  has no other there. Of several that begin in one cell it is the newest, of `lasts`, that goes on behind it: their mean ends before a
+ *  stall does that some short ones stand beside. */
+function drawOn(own: OwnCells, lasts: ReadonlyMap<number, number>, columnsOf: (value: number) => number): void {
   for (let at = own.end - 1, next = own.end; at >= own.begin; --at) {
     const value = own.cells[at] ?? NaN;
     // NaN has no length, and ends another's.
-    if (!Number.isNaN(value)) spread(own, at, at + 1, Math.max(at + 1, Math.min(next, at + Math.round(columnsOf(value)))));
-    else if (!isOdd(own.odd, at)) continue;
+    if (!Number.isNaN(value)) {
+      const last = lasts.get(at) ?? value;
+      // Where in its cell it began nobody knows.
+      const columns = last === value ? Math.round(columnsOf(last)) : Math.ceil(columnsOf(last));
+      const end = Math.max(at + 1, Math.min(next, at + columns));
+      spread(own, at, at + 1, end);
+      if (last !== value && !isOdd(own.odd, at)) own.cells.fill(last, at + 1, end);
+    } else if (!isOdd(own.odd, at)) continue;
     next = at;
   }
 }
@@ -195,9 +204,9 @@ export function heatGrid(
   const odd = hasOdd ? oddCells(rows, first, columnCount) : null;
   const sorted = sampled(there.subarray(0, thereCount));
   const held = usualColumns(rows);
-  rows.forEach((_, at) => {
+  rows.forEach(({ indexes, lasts }, at) => {
     const own = { cells, odd, begin: at * columnCount, end: (at + 1) * columnCount };
-    if (lengthOf) drawOn(own, (value) => lengthOf(value) / width);
+    if (lengthOf) drawOn(own, new Map(lasts?.map((last, i) => [own.begin - first + (indexes[i] ?? 0), last])), (value) => lengthOf(value) / width);
     hold(own, held);
   });
   return {

@@ -286,7 +286,7 @@ export class HeatTab implements TrialTab {
     const nameOf = (series: BucketSeries): string => asked.groupBy.map((name) => `${name} ${series.key?.labels[name] ?? "–"}`).join(", ") || "all";
     const rows = answer.series.filter((series) => clockOf(series.key?.labels ?? {}) === asked.clock)
       .sort((a, b) => naturally(nameOf(a), nameOf(b)));
-    const grid = heatGrid(rows.map((series) => ({ name: nameOf(series), indexes: series.indexes, values: series.means, mins: series.mins, maxs: series.maxs, counts: series.counts, nanCounts: series.nanCounts })),
+    const grid = heatGrid(rows.map((series) => ({ name: nameOf(series), indexes: series.indexes, values: series.means, lasts: series.lasts, mins: series.mins, maxs: series.maxs, counts: series.counts, nanCounts: series.nanCounts })),
       Number(answer.start), Number(answer.width), asked.range, asked.axis === "time" && this.isTiming(asked.metric) && asked.metric.unit === "seconds" ? microseconds : null);
     const all = h("button", { type: "button", onclick: () => this.moves.all() }, "Show all");
     if (grid === "empty") return this.showNothing(stateBox("empty", "No samples in this range", "They lie outside of it, or have no batch: choose another axis or all.", all));
