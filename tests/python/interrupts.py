@@ -5,6 +5,8 @@
 # that live() comes to a line by the same two calls, after(line) behind each; interrupt_some() at `count` of its lines, at random.
 SOURCE = """
 import sys
+def place_of(frame):
+    return f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}"
 def interrupt_each(live, is_ours, after=lambda line: None):
     line, swallowed = 0, []
     while True:
@@ -15,7 +17,7 @@ def interrupt_each(live, is_ours, after=lambda line: None):
             if event == "line" and is_ours(frame.f_code):
                 left -= 1
                 if left == 0:
-                    place = f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}"
+                    place = place_of(frame)
                     raise KeyboardInterrupt
             return trace
         sys.settrace(trace)
@@ -40,7 +42,7 @@ def interrupt_twice(live, is_ours, after):
                 seen[here] = seen.get(here, 0) + 1
                 if seen[here] <= 2 and (here, seen[here]) not in done:
                     done.add((here, seen[here]))
-                    place = f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}"
+                    place = place_of(frame)
                     raise KeyboardInterrupt
             return trace
         sys.settrace(trace)
@@ -62,7 +64,7 @@ def interrupt_some(live, is_ours, after, count, seed):
             if event == "line":
                 line += 1
                 if line == wanted:
-                    place = f"{frame.f_code.co_filename.rpartition('/')[2]}:{frame.f_lineno} {frame.f_code.co_name}"
+                    place = place_of(frame)
                     raise KeyboardInterrupt
             return trace
         sys.settrace(trace)

@@ -117,14 +117,16 @@ function spread({ cells, odd }: OwnCells, of: number, from: number, to: number):
 }
 
 /** A value that is a length of the axis, told where it begins: a step that takes ten seconds stands for ten, as far as its row
- *  has no other there. Of several that begin in one cell it is the newest, of `lasts`, that goes on behind it: their mean ends before a
+ *  has no other there. Of several that begin in one cell it is the newest that goes on behind it: their mean ends before a
  *  stall does that some short ones stand beside. */
-function drawOn(own: OwnCells, lasts: ReadonlyMap<number, number>, columnsOf: (value: number) => number): void {
-  for (let at = own.end - 1, next = own.end; at >= own.begin; --at) {
+function drawOn(own: OwnCells, first: number, { indexes, lasts }: HeatRow, columnsOf: (value: number) => number): void {
+  for (let at = own.end - 1, next = own.end, i = indexes.length; at >= own.begin; --at) {
+    // Indexes ascend: each is met once, from the last on.
+    while (i > 0 && own.begin - first + (indexes[i - 1] ?? 0) >= at) --i;
     const value = own.cells[at] ?? NaN;
     // NaN has no length, and ends another's.
     if (!Number.isNaN(value)) {
-      const last = lasts.get(at) ?? value;
+      const last = lasts?.[i] ?? value;
       // Where in its cell it began nobody knows.
       const columns = last === value ? Math.round(columnsOf(last)) : Math.ceil(columnsOf(last));
       const end = Math.max(at + 1, Math.min(next, at + columns));
@@ -204,9 +206,9 @@ export function heatGrid(
   const odd = hasOdd ? oddCells(rows, first, columnCount) : null;
   const sorted = sampled(there.subarray(0, thereCount));
   const held = usualColumns(rows);
-  rows.forEach(({ indexes, lasts }, at) => {
+  rows.forEach((row, at) => {
     const own = { cells, odd, begin: at * columnCount, end: (at + 1) * columnCount };
-    if (lengthOf) drawOn(own, new Map(lasts?.map((last, i) => [own.begin - first + (indexes[i] ?? 0), last])), (value) => lengthOf(value) / width);
+    if (lengthOf) drawOn(own, first, row, (value) => lengthOf(value) / width);
     hold(own, held);
   });
   return {
