@@ -21,8 +21,8 @@ class InterruptedHooksTest(ProductTest):
             run = stepwell.init()
             model, optimizer, scheduler = torch.nn.Model(), torch.optim.SGD(), torch.optim.lr_scheduler.Chained()
             watched = torch.nn.Model()
-            watch_model(watched, lambda *_, **__: calls.append("model"), lambda: None)
-            watch_call(watched, "forward", lambda *_, **__: calls.append("call"), lambda: None)
+            ends = [watch_model(watched, lambda *_, **__: calls.append("model"), lambda: None),
+                    watch_call(watched, "forward", lambda *_, **__: calls.append("call"), lambda: None)]
             calls = []
             def step():
                 model(torch.Tensor()).backward(); optimizer.step(); scheduler.step()

@@ -256,7 +256,8 @@ def _forget_lost(watched: type) -> None:
 
 
 def _put(owner: Any, name: str, value: Any, what: str) -> Callable[[], None] | None:
-    """Into the class of this one alone, until what it hands out is called. None where it cannot be: one of C."""
+    """Into the class of this one alone, until what it hands out is called, or nobody has that any longer and another
+    thing of it is put or left. None where it cannot be: one of C."""
 
     def restore() -> None:
         inside = vars(watched)
