@@ -110,10 +110,11 @@ void ConnectCall::AnswerUnary(const RpcStatus& status) {
   exchange_->Answer(std::move(response));
 }
 
-void AnswerConnectFailure(ConnectForm form, const RpcStatus& status, HttpExchange& exchange) {
-  if (!form.is_stream) return exchange.Answer(ConnectErrorAnswer(status));
-  exchange.Begin(StreamHead(form));
-  exchange.End(EnvelopeText(kEnvelopeEndOfStream, ConnectEndOfStream(status)));
+HttpResponse ConnectFailure(ConnectForm form, const RpcStatus& status) {
+  if (!form.is_stream) return ConnectErrorAnswer(status);
+  HttpResponse response = StreamHead(form);
+  response.body = EnvelopeText(kEnvelopeEndOfStream, ConnectEndOfStream(status));
+  return response;
 }
 
 }  // namespace stepwell

@@ -41,7 +41,7 @@ class ConnectCall : public RpcReceiver {
   bool begun_ = false;
 };
 
-// A call that ends before a service heard of it.
-void AnswerConnectFailure(ConnectForm form, const RpcStatus& status, HttpExchange& exchange);
+// Of a call that ends before a service heard of it. REQUIRES: not OK.
+HttpResponse ConnectFailure(ConnectForm form, const RpcStatus& status);
 
 }  // namespace stepwell

@@ -22,6 +22,7 @@ std::string EnvelopeText(std::uint8_t flags, std::string_view payload) {
 }
 
 absl::StatusOr<ConnectEnvelope> ParseOneEnvelope(std::string_view body) {
+  if (body.empty()) return absl::UnimplementedError("the request has no message, allowed is one");
   if (body.size() < kHeadBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("the request has ", body.size(), " bytes, an envelope begins with 5"));
@@ -33,10 +34,13 @@ absl::StatusOr<ConnectEnvelope> ParseOneEnvelope(std::string_view body) {
     bytes = bytes << 8 | static_cast<std::uint8_t>(body[i]);
   }
   envelope.payload = body.substr(kHeadBytes);
-  if (envelope.payload.size() != bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("the envelope says ", bytes, " bytes, ",
-                                                   envelope.payload.size(),
-                                                   " follow; the request is one envelope"));
+  if (envelope.payload.size() > bytes) {
+    return absl::UnimplementedError(
+        absl::StrCat("the request goes on behind a message of ", bytes, " bytes, allowed is one"));
+  }
+  if (envelope.payload.size() < bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the envelope says ", bytes, " bytes, ", envelope.payload.size(), " follow"));
   }
   if ((envelope.flags & ~kEnvelopeCompressed) != 0) {
     return absl::UnimplementedError(

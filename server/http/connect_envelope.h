@@ -23,8 +23,8 @@ struct ConnectEnvelope {
 std::string EnvelopeHead(std::uint8_t flags, std::size_t payload_bytes);
 // With its payload.
 std::string EnvelopeText(std::uint8_t flags, std::string_view payload);
-// The body of a call that has one request. kInvalidArgument: it is cut off, or not just one;
-// kUnimplemented: flags of a later protocol.
+// The body of a call that has one request. kInvalidArgument: it is cut off; kUnimplemented: no message, or more than
+// one (gRPC's code for it, which connectrpc/conformance asks for), or flags of a later protocol.
 absl::StatusOr<ConnectEnvelope> ParseOneEnvelope(std::string_view body);
 
 }  // namespace stepwell

@@ -96,6 +96,9 @@ void ConnectGateway::Serve(const google::protobuf::ServiceDescriptor& service, H
       Answer(method, request, exchange);
     };
     routes.Add("POST", PathOf(method), HttpDoor::kSameOrigin, answer);
+    routes.AddTooLarge(PathOf(method), [this, &method](const HttpRequest& head) {
+      return AnswerTooLarge(method, head);
+    });
     const bool is_safe =
         method.options().idempotency_level() == google::protobuf::MethodOptions::NO_SIDE_EFFECTS;
     if (options_.serves_get && is_safe && !method.server_streaming()) {
@@ -114,9 +117,8 @@ void ConnectGateway::Answer(const MethodDescriptor& method, const HttpRequest& r
   }
   CallCount count(options_.tokens.get(), options_.rates, request);
   if (const absl::Status may = count.Look(); !may.ok()) {
-    return AnswerConnectFailure(
-        *form, {may.code(), std::string(may.message()), WireDetails(may, DetailsOf(may))},
-        *exchange);
+    return exchange->Answer(ConnectFailure(
+        *form, {may.code(), std::string(may.message()), WireDetails(may, DetailsOf(may))}));
   }
   absl::StatusOr<ConnectRequest> asked = ReadConnectRequest(request, *form);
   absl::Status failed = asked.status();
@@ -135,7 +137,16 @@ void ConnectGateway::Answer(const MethodDescriptor& method, const HttpRequest& r
     if (call.ok()) return exchange->WhenGone([call = *call] { call->Cancel(); });
     failed = call.status();
   }
-  AnswerConnectFailure(*form, {failed.code(), std::string(failed.message())}, *exchange);
+  exchange->Answer(ConnectFailure(*form, {failed.code(), std::string(failed.message())}));
+}
+
+HttpResponse ConnectGateway::AnswerTooLarge(const MethodDescriptor& method,
+                                            const HttpRequest& head) const {
+  const auto form = FindConnectForm(head, method.server_streaming());
+  if (!form) return UnsupportedType(method);
+  return ConnectFailure(*form, {absl::StatusCode::kResourceExhausted,
+                                absl::StrCat("the request is too large, allowed are ",
+                                             options_.request_bytes_max, " bytes")});
 }
 
 }  // namespace stepwell

@@ -44,6 +44,9 @@ class ConnectGateway {
  private:
   void Answer(const google::protobuf::MethodDescriptor& method, const HttpRequest& request,
               const std::shared_ptr<HttpExchange>& exchange) const;
+  // Of a body that is not read, so that no service hears of the call: it counts as none.
+  HttpResponse AnswerTooLarge(const google::protobuf::MethodDescriptor& method,
+                              const HttpRequest& head) const;
 
   const Options options_;
   RpcChannel& rpc_;

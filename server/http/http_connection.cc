@@ -298,7 +298,8 @@ bool HttpConnection::HoldBody(std::size_t bytes) {
 }
 
 bool HttpConnection::Refused(beast::error_code error) {
-  auto answer = error ? AnswerHttpError(error) : RefuseStrangeCoding(parser_->get());
+  auto answer = error ? AnswerHttpError(error, *parser_, port_.routes, port_.guard)
+                      : RefuseStrangeCoding(parser_->get());
   if (!error && !answer) return false;
   keep_alive_ = false;
   if (answer) Answer(*std::move(answer));

@@ -64,9 +64,13 @@ beast::error_code HttpEnd(const http::request_parser<http::string_body>& parser)
   return parser.got_some() ? http::error::partial_message : http::error::end_of_stream;
 }
 
-std::optional<HttpResponse> AnswerHttpError(beast::error_code error) {
+std::optional<HttpResponse> AnswerHttpError(beast::error_code error,
+                                            const http::request_parser<http::string_body>& parser,
+                                            const HttpRoutes& routes, const HttpGuard& guard) {
   if (error == http::error::header_limit) return HttpErrorAnswer(431, "the header is too large");
-  if (error == http::error::body_limit) return HttpErrorAnswer(413, "the body is too large");
+  if (error == http::error::body_limit) {
+    return routes.RefuseTooLarge(ReadHttpHead(parser.get()), guard, "the body is too large");
+  }
   if (error == http::error::buffer_overflow) {
     // Of the header the limit comes first.
     return HttpErrorAnswer(413, "a chunk's extension or the trailers are too large");

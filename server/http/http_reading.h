@@ -18,6 +18,9 @@
 
 namespace stepwell {
 
+class HttpGuard;
+class HttpRoutes;
+
 // Beside a header: what is read at once. No line of a request may be longer, nor its trailers in
 // all.
 inline constexpr std::size_t kHttpReadBytesMax = 64 << 10;
@@ -59,8 +62,12 @@ void AsyncReadHttpHeader(
 HttpRequest ReadHttpHead(
     const boost::beast::http::request_header<boost::beast::http::fields>& message);
 
-// What a client is told of `error`; nothing where it went, or said nothing for too long.
-std::optional<HttpResponse> AnswerHttpError(boost::beast::error_code error);
+// What a client is told of `error`, by its route where the body is too large; nothing where it went, or said nothing
+// for too long.
+std::optional<HttpResponse> AnswerHttpError(
+    boost::beast::error_code error,
+    const boost::beast::http::request_parser<boost::beast::http::string_body>& parser,
+    const HttpRoutes& routes, const HttpGuard& guard);
 
 // Of a body in a form that Beast takes for none at all: what follows could pass for another request. 501; nothing where it
 // comes as it is or in chunks.

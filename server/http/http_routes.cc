@@ -29,7 +29,7 @@ HttpResponse HttpErrorAnswer(int status, const std::string& text) {
 
 void HttpRoutes::Add(const std::string& method, const std::string& path, HttpDoor door,
                      HttpHandler handler) {
-  routes_[path][method] = {door, std::move(handler)};
+  routes_[path][method] = {.door = door, .handler = std::move(handler)};
 }
 
 void HttpRoutes::Add(const std::string& method, const std::string& path, HttpDoor door,
@@ -37,8 +37,12 @@ void HttpRoutes::Add(const std::string& method, const std::string& path, HttpDoo
   Add(method, path, door, AtOnce(std::move(handler)));
 }
 
+void HttpRoutes::AddTooLarge(const std::string& path, Quick handler) {
+  routes_.at(path).at("POST").too_large = std::move(handler);
+}
+
 void HttpRoutes::AddRest(HttpDoor door, Quick handler) {
-  rest_ = {door, AtOnce(std::move(handler))};
+  rest_ = {.door = door, .handler = AtOnce(std::move(handler))};
 }
 
 HttpRoutes::Found HttpRoutes::Find(const HttpRequest& head) const {
@@ -80,6 +84,14 @@ std::optional<HttpResponse> HttpRoutes::Refuse(const HttpRequest& head,
   if (auto refused = guard.Refuse(head, door)) return refused;
   if (found.route == nullptr) return std::move(found.refusal);
   return std::nullopt;
+}
+
+HttpResponse HttpRoutes::RefuseTooLarge(const HttpRequest& head, const HttpGuard& guard,
+                                        const std::string& text) const {
+  const Found found = Find(head);
+  const bool says = found.route != nullptr && found.route->too_large != nullptr;
+  if (!says || guard.Refuse(head, found.route->door)) return HttpErrorAnswer(413, text);
+  return found.route->too_large(head);
 }
 
 void HttpRoutes::Dispatch(const HttpRequest& request, const HttpGuard& guard,

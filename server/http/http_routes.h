@@ -22,6 +22,8 @@ class HttpRoutes {
   void Add(const std::string& method, const std::string& path, HttpDoor door, HttpHandler handler);
   // Answers at once.
   void Add(const std::string& method, const std::string& path, HttpDoor door, Quick handler);
+  // What a POST to `path` gets whose body is too large, by its header; 413 where nothing is said. REQUIRES: was added.
+  void AddTooLarge(const std::string& path, Quick handler);
   // What a GET of any other path gets.
   void AddRest(HttpDoor door, Quick handler);
 
@@ -37,6 +39,9 @@ class HttpRoutes {
   // Why no handler will answer, by the header alone: no body is read for whoever may not call. Nothing: one
   // will. A HEAD is a GET here.
   std::optional<HttpResponse> Refuse(const HttpRequest& head, const HttpGuard& guard) const;
+  // What a body that is too large gets.
+  HttpResponse RefuseTooLarge(const HttpRequest& head, const HttpGuard& guard,
+                              const std::string& text) const;
   // Asks Refuse once more, for a body's trailers are headers, too, and lets it or the handler answer.
   void Dispatch(const HttpRequest& request, const HttpGuard& guard,
                 const std::shared_ptr<HttpExchange>& exchange) const;
@@ -45,6 +50,7 @@ class HttpRoutes {
   struct Route {
     HttpDoor door = HttpDoor::kNamed;
     HttpHandler handler;
+    Quick too_large = nullptr;
   };
   struct Found {
     const Route* route = nullptr;

@@ -20,7 +20,9 @@
 
 #include "absl/strings/ascii.h"
 #include "base/check.h"
+#include "server/http/http_guard.h"
 #include "server/http/http_reading.h"
+#include "server/http/http_routes.h"
 #include "server/http/http_server.h"
 #include "tests/fuzz/hostile_bytes.h"
 #include "tests/fuzz/hostile_http.h"
@@ -144,7 +146,8 @@ class HostileConnection {
   std::size_t consumed() const { return bytes_.size() - client_.left() - buffer_.size(); }
 
   bool Refused(beast::error_code error, const RequestParser& parser) {
-    const auto answer = error ? AnswerHttpError(error) : RefuseStrangeCoding(parser.get());
+    const auto answer =
+        error ? AnswerHttpError(error, parser, routes_, guard_) : RefuseStrangeCoding(parser.get());
     if (!error && !answer) return false;
     if (answer) {
       heard_.refused_as = answer->status;
@@ -198,6 +201,8 @@ class HostileConnection {
 
   const std::string_view bytes_;
   const RequestLimits limits_;
+  const HttpRoutes routes_;
+  const HttpGuard guard_{HttpGuard::Options{}};
   HostileClient client_;
   beast::flat_buffer buffer_;
   HeardRequests heard_;

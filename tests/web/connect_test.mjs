@@ -252,3 +252,12 @@ test("what no service has is unimplemented", (t) => forEachClient(t, async (clie
   const absent = clientOf(adminService, name);
   assert.equal((await failureOf(absent.getStatus({}))).code, Code.Unimplemented);
 }));
+
+test("a request that is too large is resource_exhausted", (t) => forEachClient(t, async (client, name) => {
+  if (name.includes("by GET") || name.includes("gzip")) return; // one is a header, the other small on its way
+  const text = "x".repeat(5 << 20);
+  for (const error of [await failureOf(client.listTrials({ nameContains: text })), await failureOf(collect(client.readSamples({ trial: { externalId: text } })))]) {
+    assert.equal(error.code, Code.ResourceExhausted, error.message);
+    assert.match(error.rawMessage, /allowed are 4194304 bytes/);
+  }
+}));

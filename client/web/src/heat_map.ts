@@ -1,6 +1,6 @@
 // A heat map on the screen: a picture of its cells, gaps hatched over it, the cell that a person is on marked
 // and told in words; dragging and keys zoom, as in a chart.
-import { cellAt, cellSeen, heatPicture, heatPixels, heatSize, oddAt, type HeatGrid, type HeatPicture, type Worst } from "./core/heat";
+import { cellAt, cellSeen, heatPicture, heatPixels, heatSize, oddAt, samplesAt, type HeatGrid, type HeatPicture, type Worst } from "./core/heat";
 import { gapTextsAt, type HeatGaps } from "./core/heat_gaps";
 import { heatTicks, type HeatTick } from "./core/heat_ticks";
 import { meanText, nanPart, totalWords } from "./core/odd_values";
@@ -8,7 +8,7 @@ import { farPixels, heatColors } from "./core/palette";
 import { printable, shortened } from "./core/printable";
 import type { AxisKind, Range } from "./core/range";
 import { clockText } from "./core/time_text";
-import { countText, valueText } from "./core/units";
+import { countText, rangeText, valueText } from "./core/units";
 import { bdi, fill, h } from "./dom";
 import { paintOver, reachOf } from "./heat_over";
 import { onTheme } from "./theme";
@@ -319,7 +319,9 @@ export class HeatMap {
 function cellWords(grid: HeatGrid, row: number, column: number, unit: string): string {
   const value = cellAt(grid, row, column);
   const odd = oddAt(grid, row, column);
-  if (!odd) return Number.isNaN(value) ? "no samples" : valueText(value, unit);
+  const samples = samplesAt(grid, row, column);
+  const range = samples ? rangeText(samples.min, samples.max, unit) : "";
+  if (!odd) return Number.isNaN(value) ? "no samples" : `${valueText(value, unit)}${range && ` (${range})`}`;
   const isPart = odd.nans > 0 && odd.counted > 0;
   return `${meanText(value, unit, odd.isOverflow)}${isPart ? `, ${nanPart(odd.nans, odd.nans + odd.counted, " samples")}` : ""}`;
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { chosenClock, clockOf, clocksOf } from "../src/core/clocks";
 import type { KnownGap } from "../src/core/gap_bands";
-import { cellAt, cellSeen, cellsMax, heatFraction, heatGrid, heatPicture, heatPixels, heatSize, oddAt, oddRuns, type HeatGrid } from "../src/core/heat";
+import { cellAt, cellSeen, cellsMax, heatFraction, heatGrid, heatPicture, heatPixels, heatSize, oddAt, oddRuns, samplesAt, type HeatGrid } from "../src/core/heat";
 import { cellView } from "../src/core/heat_cell";
 import { farRuns } from "../src/core/heat_far";
 import { gapTextsAt, heatGaps } from "../src/core/heat_gaps";
@@ -70,6 +70,13 @@ test("of durations that begin in one cell the newest goes on behind it, however 
   const stalled = { name: "rank 0", indexes: [0, 3, 4], values: [0.029, 0.008, 0.008], lasts: [0.24, 0.008, 0.008] };
   const grid = made(heatGrid([stalled], 0, 115_000, null, (seconds) => seconds * 1e6));
   assert.deepEqual([0, 1, 2, 3, 4].map((column) => cellAt(grid, 0, column)), [0.029, 0.24, 0.24, 0.008, 0.008]);
+});
+
+test("a cell tells of the samples that begin in it, where they differ", () => {
+  const made = heatGrid([{ name: "rank 0", indexes: [2, 4, 5], values: [20, 8, 8], mins: [5, 8, 7], maxs: [240, 8, 9] }, row("rank 1", [1])], 0, 1, { start: 0, end: 8 });
+  assert.ok(typeof made !== "string");
+  assert.deepEqual([0, 2, 3, 4, 5, 6].map((column) => samplesAt(made, 0, column)), [null, { min: 5, max: 240 }, null, null, { min: 7, max: 9 }, null]);
+  assert.deepEqual([samplesAt(made, 1, 0), samplesAt(made, 2, 0)], [null, null]);
 });
 
 test("a scale says what its ends stand for, and what lies beyond them", () => {

@@ -90,7 +90,11 @@ TEST(ConnectRequestTest, AStreamsRequestIsOneEnvelope) {
   EXPECT_EQ(read(whole)->message, "{}");
   EXPECT_EQ(read(whole.substr(0, 4)).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(read(whole.substr(0, 6)).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(read(whole + whole).status().code(), absl::StatusCode::kInvalidArgument);
+  for (const std::string& count : {std::string(), whole + whole, whole + "x"}) {
+    SCOPED_TRACE(count.size());
+    EXPECT_EQ(read(count).status().code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(read(count).status().message()), HasSubstr("allowed is one"));
+  }
   EXPECT_EQ(read(EnvelopeText(2, "{}")).status().code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(read(EnvelopeText(1, "{}")).status().code(), absl::StatusCode::kInternal);
   const auto packed = read(EnvelopeText(1, "{}"), {{"Connect-Content-Encoding", "gzip"}});

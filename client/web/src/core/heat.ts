@@ -31,6 +31,10 @@ export interface OddCells {
 
 export interface HeatGrid {
   readonly rows: readonly string[];
+  /** What each was made of. */
+  readonly of: readonly HeatRow[];
+  /** Of the first column, among the indexes of these. */
+  readonly first: number;
   /** Where the first column begins, on the axis, and how wide each is. */
   readonly start: number;
   readonly width: number;
@@ -212,7 +216,7 @@ export function heatGrid(
     hold(own, held);
   });
   return {
-    rows: rows.map((row) => row.name), start: start + first * width, width, columnCount, cells, odd,
+    rows: rows.map((row) => row.name), of: rows, first, start: start + first * width, width, columnCount, cells, odd,
     low: quantile(sorted, 0.01), high: quantile(sorted, 0.99), middle: quantile(sorted, 0.5), least, largest,
   };
 }
@@ -220,6 +224,20 @@ export function heatGrid(
 export function cellAt(grid: HeatGrid, row: number, column: number): number {
   if (row < 0 || column < 0 || row >= grid.rows.length || column >= grid.columnCount) return NaN;
   return grid.cells[row * grid.columnCount + column] ?? NaN;
+}
+
+/** Of the samples that begin in a cell; null = none does, or nothing but one value is known. */
+export function samplesAt(grid: HeatGrid, row: number, column: number): { readonly min: number; readonly max: number } | null {
+  const { indexes = [], mins, maxs } = grid.of[row] ?? {};
+  const wanted = grid.first + column;
+  let [from, to] = [0, indexes.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    if ((indexes[middle] ?? 0) < wanted) from = middle + 1;
+    else to = middle;
+  }
+  const [min, max] = [mins?.[from], maxs?.[from]];
+  return indexes[from] === wanted && min !== undefined && max !== undefined && min !== max ? { min, max } : null;
 }
 
 /** How many of a cell's samples are NaN, how many are not, and whether these have no mean; null = it is as any other. */
