@@ -1,6 +1,7 @@
-// http_bench: what does HTTP's door add to a call? 115,200 samples of one series, read from a master that
-// holds them, asked for in turns by gRPC and by the Connect protocol in binary, over loopback, until the client
-// has parsed them; and, to see what a program that asks for JSON waits for, in JSON.
+// http_bench: what does HTTP's door add to a call? Of a master that holds them, asked for in turns by gRPC and by the
+// Connect protocol in binary, over loopback, until the client has parsed them: 115,200 samples of one series, a stream;
+// 120,000 values of buckets of two, one answer, which is what the page asks for. And, to see what a program that asks for
+// JSON waits for, the samples in JSON.
 #include <arpa/inet.h>
 #include <grpcpp/grpcpp.h>
 #include <netinet/in.h>
@@ -14,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -33,6 +35,7 @@ namespace {
 constexpr char kTrial[] = "day";
 constexpr int kHours = 4;  // of a rank with 8 steps a second
 constexpr std::size_t kSamples = 115'200;
+constexpr std::size_t kBucketValues = 119'000;  // a bucket at an end may be empty
 constexpr std::size_t kEnvelopeHeadBytes = 5;
 
 // A connection that is kept.
@@ -53,19 +56,24 @@ class Http {
   }
   ~Http() { close(fd_); }
 
-  // The stream's messages with their framing.
-  const std::string& Ask(const char* type, const std::string& message) {
-    const std::string body = EnvelopeText(0, message);
-    const std::string request = absl::StrCat(
-        "POST /stepwell.v1.QueryService/ReadSamples HTTP/1.1\r\nHost: localhost\r\nContent-Type: ",
-        type, "\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
+  // Of a stream its messages with their framing.
+  const std::string& Ask(const char* method, const char* type, const std::string& body) {
+    const std::string request = absl::StrCat("POST /stepwell.v1.QueryService/", method,
+                                             " HTTP/1.1\r\nHost: localhost\r\nContent-Type: ", type,
+                                             "\r\nContent-Length: ", body.size(), "\r\n\r\n", body);
     if (send(fd_, request.data(), request.size(), MSG_NOSIGNAL) < 0) {
       throw std::runtime_error("cannot send");
     }
-    Line();
-    while (!Line().empty()) {
+    std::optional<std::size_t> length;
+    for (std::string line = Line(); !line.empty(); line = Line()) {
+      constexpr std::string_view kLength = "Content-Length: ";
+      if (line.rfind(kLength, 0) == 0) length = std::stoul(line.substr(kLength.size()));
     }
     body_.clear();
+    if (length) {
+      Take(*length);
+      return body_;
+    }
     for (;;) {
       const auto chunk = std::stoul(Line(), nullptr, 16);
       Take(chunk);
@@ -134,6 +142,23 @@ double Milliseconds(const Do& what) {
       .count();
 }
 
+// Numbers in its buckets.
+std::size_t CountIn(const v1::QueryBucketsResponse& answer) {
+  std::size_t values = 0;
+  for (const auto& series : answer.series()) {
+    values +=
+        static_cast<std::size_t>(series.indexes_size() + series.mins_size() + series.maxs_size() +
+                                 series.means_size() + series.lasts_size() + series.counts_size());
+  }
+  return values;
+}
+
+void DieUnlessMany(const v1::QueryBucketsResponse& answer) {
+  const std::size_t values = CountIn(answer);
+  DieUnless(values >= kBucketValues ? absl::OkStatus()
+                                    : absl::InternalError(absl::StrCat(values, " values came")));
+}
+
 void DieUnlessAll(std::size_t samples) {
   DieUnless(samples == kSamples ? absl::OkStatus()
                                 : absl::InternalError(absl::StrCat(samples, " samples came")));
@@ -148,12 +173,65 @@ v1::ReadSamplesRequest OneSeries() {
   return request;
 }
 
-void Run(const LoadedMaster& master, int pair_count) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(64 << 20);
-  const auto stub = v1::QueryService::NewStub(grpc::CreateCustomChannel(
-      master.grpc_address(), grpc::InsecureChannelCredentials(), arguments));
-  const auto http = std::make_unique<Http>(master.http_address());
+v1::QueryBucketsRequest TwoSeries() {
+  v1::QueryBucketsRequest request;
+  request.mutable_trial()->set_external_id(kTrial);
+  for (const char* name : {"scope_0", "scope_1"}) {
+    v1::SeriesSelector& selector = *request.add_selectors();
+    selector.set_metric_group("timing");
+    selector.set_name(name);
+  }
+  request.set_max_buckets(10'000);
+  request.set_resolution(v1::RESOLUTION_RAW);
+  return request;
+}
+
+using Stub = v1::QueryService::Stub;
+
+void DieUnlessOk(const grpc::Status& status) {
+  DieUnless(status.ok() ? absl::OkStatus() : absl::InternalError(status.error_message()));
+}
+
+// In turns, now one first and now the other. `after` each pair, which counts from 0.
+template <typename Ours, typename Theirs, typename After>
+Pairs InTurns(int pair_count, const Ours& by_http, const Theirs& by_grpc, const After& after) {
+  Pairs pairs;
+  constexpr int kWarming = 3;
+  for (int i = 0; i < pair_count + kWarming; ++i) {
+    const bool is_first = i % 2 == 0;
+    double ours = is_first ? Milliseconds(by_http) : 0;
+    const double theirs = Milliseconds(by_grpc);
+    if (!is_first) ours = Milliseconds(by_http);
+    if (i < kWarming) continue;
+    pairs.ours.push_back(ours);
+    pairs.theirs.push_back(theirs);
+    after(i - kWarming);
+  }
+  return pairs;
+}
+
+void RunUnary(Stub& stub, Http& http, int pair_count) {
+  const v1::QueryBucketsRequest request = TwoSeries();
+  const std::string request_bytes = request.SerializeAsString();
+  const auto by_grpc = [&] {
+    grpc::ClientContext context;
+    v1::QueryBucketsResponse answer;
+    DieUnlessOk(stub.QueryBuckets(&context, request, &answer));
+    DieUnlessMany(answer);
+  };
+  const auto by_http = [&] {
+    v1::QueryBucketsResponse answer;
+    answer.ParseFromString(http.Ask("QueryBuckets", "application/proto", request_bytes));
+    DieUnlessMany(answer);
+  };
+  const Pairs pairs = InTurns(pair_count, by_http, by_grpc, [](int) {});
+  std::fprintf(stderr, "http: 120,000 values of buckets: gRPC %.2f ms, Connect %.2f ms\n",
+               Median(pairs.theirs), Median(pairs.ours));
+  PrintRatio("http.unary", "the same answer of 120,000 values of buckets over gRPC",
+             Promised("<= 1.15"), pairs);
+}
+
+void Run(Stub& stub, Http& http, int pair_count) {
   const v1::ReadSamplesRequest request = OneSeries();
   const std::string request_bytes = request.SerializeAsString();
   const std::string request_json = absl::StrCat(
@@ -163,29 +241,22 @@ void Run(const LoadedMaster& master, int pair_count) {
     grpc::ClientContext context;
     v1::ReadSamplesResponse response;
     std::size_t samples = 0;
-    const auto reader = stub->ReadSamples(&context, request);
+    const auto reader = stub.ReadSamples(&context, request);
     while (reader->Read(&response)) samples += static_cast<std::size_t>(response.values_size());
-    const grpc::Status status = reader->Finish();
-    DieUnless(status.ok() ? absl::OkStatus() : absl::InternalError(status.error_message()));
+    DieUnlessOk(reader->Finish());
     DieUnlessAll(samples);
   };
-  const auto by_http = [&] {
-    DieUnlessAll(CountIn(http->Ask("application/connect+proto", request_bytes)));
+  const auto ask = [&](const char* type, const std::string& message) -> const std::string& {
+    return http.Ask("ReadSamples", type, EnvelopeText(0, message));
   };
-  Pairs pairs;
+  const auto by_http = [&] {
+    DieUnlessAll(CountIn(ask("application/connect+proto", request_bytes)));
+  };
   std::vector<double> json_ms;
-  for (int i = 0; i < pair_count + 3; ++i) {
-    const bool is_first = i % 2 == 0;
-    double ours = is_first ? Milliseconds(by_http) : 0;
-    const double theirs = Milliseconds(by_grpc);
-    if (!is_first) ours = Milliseconds(by_http);
-    if (i < 3) continue;  // warming up
-    pairs.ours.push_back(ours);
-    pairs.theirs.push_back(theirs);
-    if (i % 10 == 0) {
-      json_ms.push_back(Milliseconds([&] { http->Ask("application/connect+json", request_json); }));
-    }
-  }
+  const Pairs pairs = InTurns(pair_count, by_http, by_grpc, [&](int pair) {
+    if (pair % 10 != 0) return;
+    json_ms.push_back(Milliseconds([&] { ask("application/connect+json", request_json); }));
+  });
   std::fprintf(stderr,
                "http: %zu samples: gRPC %.2f ms, Connect %.2f ms, Connect in JSON %.1f ms\n",
                kSamples, Median(pairs.theirs), Median(pairs.ours), Median(json_ms));
@@ -200,7 +271,14 @@ int Main(bool is_quick) {
   master.Load(load);
   master.Close();
   master.Settle();
-  Run(master, is_quick ? 60 : 600);
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(64 << 20);
+  const auto stub = v1::QueryService::NewStub(grpc::CreateCustomChannel(
+      master.grpc_address(), grpc::InsecureChannelCredentials(), arguments));
+  const auto http = std::make_unique<Http>(master.http_address());
+  const int pair_count = is_quick ? 60 : 600;
+  Run(*stub, *http, pair_count);
+  RunUnary(*stub, *http, pair_count);
   return 0;
 }
 
