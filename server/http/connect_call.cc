@@ -44,7 +44,8 @@ absl::StatusOr<std::string> ConnectCall::MakeRequest() {
   }
   absl::StatusOr<std::string> bytes = BytesOfJson(*method_.input_type(), message);
   if (bytes.ok()) return bytes;
-  return absl::InvalidArgumentError(Shortened(bytes.status().message(), kMessageBytesShown));
+  return absl::Status(bytes.status().code(),
+                      Shortened(bytes.status().message(), kMessageBytesShown));
 }
 
 bool ConnectCall::HasRoom(std::size_t bytes) {

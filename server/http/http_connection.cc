@@ -245,10 +245,13 @@ void HttpConnection::ReadHeader() {
 }
 
 void HttpConnection::OnHeader(beast::error_code error) {
-  if (Refused(error)) return;
-  if (parser_->is_done()) return OnBody({});
+  // Who may not call is told so, however large a body is.
+  const bool is_large = error == http::error::body_limit;
+  if (!is_large && Refused(error)) return;
+  if (!is_large && parser_->is_done()) return OnBody({});
   HttpRequest head = Head();
   auto refusal = RefuseWithoutToken(head);
+  if (!refusal && is_large) refusal = AnswerHttpError(error, *parser_, port_.routes, port_.guard);
   if (!refusal) refusal = port_.routes.Refuse(head, port_.guard);
   if (!refusal) refusal = RefuseBody(*parser_);
   if (refusal) {
@@ -259,8 +262,7 @@ void HttpConnection::OnHeader(beast::error_code error) {
   // What says how long it is takes its room at once, the rest as it comes.
   if (!HoldBody(parser_->content_length().value_or(0))) return;
   if (!beast::iequals(parser_->get()[http::field::expect], "100-continue")) return ReadBody();
-  static constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
-  asio::async_write(stream_, asio::buffer(kContinue, sizeof kContinue - 1),
+  asio::async_write(stream_, asio::buffer(std::string_view("HTTP/1.1 100 Continue\r\n\r\n")),
                     [self = shared_from_this()](beast::error_code failed, std::size_t) {
                       if (!failed) self->ReadBody();
                     });
@@ -291,9 +293,7 @@ bool HttpConnection::HoldBody(std::size_t bytes) {
   keep_alive_ = false;
   is_head_ = parser_->get().method() == http::verb::head;
   parser_.reset();  // what has come of it, too
-  HttpResponse response = HttpErrorAnswer(503, "too many bodies of requests are held");
-  response.headers = {{"Retry-After", "1"}};
-  Answer(std::move(response));
+  Answer(RefuseOneMoreBody());
   return false;
 }
 

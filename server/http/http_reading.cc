@@ -82,6 +82,12 @@ std::optional<HttpResponse> AnswerHttpError(beast::error_code error,
   return HttpErrorAnswer(400, "the request is not HTTP/1.1");
 }
 
+HttpResponse RefuseOneMoreBody() {
+  HttpResponse response = HttpErrorAnswer(503, "too many bodies of requests are held");
+  response.headers = {{"Retry-After", "1"}};
+  return response;
+}
+
 std::optional<HttpResponse> RefuseStrangeCoding(
     const boost::beast::http::request_header<boost::beast::http::fields>& message) {
   namespace http = boost::beast::http;

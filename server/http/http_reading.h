@@ -69,6 +69,9 @@ std::optional<HttpResponse> AnswerHttpError(
     const boost::beast::http::request_parser<boost::beast::http::string_body>& parser,
     const HttpRoutes& routes, const HttpGuard& guard);
 
+// Where there is no room for a body beside those of others.
+HttpResponse RefuseOneMoreBody();
+
 // Of a body in a form that Beast takes for none at all: what follows could pass for another request. 501; nothing where it
 // comes as it is or in chunks.
 std::optional<HttpResponse> RefuseStrangeCoding(

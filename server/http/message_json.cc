@@ -9,6 +9,8 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/http/request_parts.h"
 
 namespace stepwell {
 namespace {
@@ -29,6 +31,7 @@ std::string UrlOf(const google::protobuf::Descriptor& message) {
 
 absl::Status CheckBytes(const google::protobuf::Descriptor& message,
                         const std::string& bytes_untrusted) {
+  STEPWELL_RETURN_IF_ERROR(CheckParts(message, bytes_untrusted));
   const std::unique_ptr<google::protobuf::Message> parsed(
       google::protobuf::MessageFactory::generated_factory()->GetPrototype(&message)->New());
   if (parsed->ParseFromString(bytes_untrusted)) return absl::OkStatus();
@@ -39,9 +42,13 @@ absl::StatusOr<std::string> BytesOfJson(const google::protobuf::Descriptor& mess
                                         const std::string& json_untrusted) {
   std::string bytes;
   if (json_untrusted.empty()) return bytes;
+  STEPWELL_RETURN_IF_ERROR(CheckJsonParts(json_untrusted));
   const auto read =
       google::protobuf::util::JsonToBinaryString(Types(), UrlOf(message), json_untrusted, &bytes);
-  if (read.ok()) return bytes;
+  if (read.ok()) {
+    STEPWELL_RETURN_IF_ERROR(CheckParts(message, bytes));
+    return bytes;
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("the JSON is no ", message.name(), ": ",
                    std::string(read.message().data(), read.message().size())));

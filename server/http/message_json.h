@@ -14,7 +14,7 @@ class Descriptor;
 
 namespace stepwell {
 
-// kInvalidArgument: the bytes are no such message, of which gRPC would say that the service failed.
+// kResourceExhausted, of both: it has too many parts (request_parts.h). kInvalidArgument: the bytes are no such message, of which gRPC would say that the service failed.
 absl::Status CheckBytes(const google::protobuf::Descriptor& message,
                         const std::string& bytes_untrusted);
 // kInvalidArgument says where: also for a field that the message does not have, which would go unnoticed

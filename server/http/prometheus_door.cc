@@ -86,6 +86,11 @@ void PrometheusDoor::AnswerMetrics(const HttpRequest& request,
 
 void PrometheusDoor::AnswerTargets(const HttpRequest& request,
                                    const std::shared_ptr<HttpExchange>& exchange) {
+  // What asks for one trial here would scrape all.
+  if (!request.query.empty()) {
+    return exchange->Answer(
+        HttpErrorAnswer(400, "/sd takes no parameter; /metrics?trial=N is of one trial"));
+  }
   // As Prometheus reached us: the guard knows the name.
   const auto search = std::make_shared<TargetSearch>(RpcFromRequest(rpc_, request),
                                                      std::string(request.Header("Host")), exchange);

@@ -117,6 +117,12 @@ class ConnectGatewayTest : public ::testing::Test {
   std::unique_ptr<HttpServer> http_;
 };
 
+std::string Repeated(std::string_view text, int count) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all.append(text);
+  return all;
+}
+
 constexpr char kJson[] = "Content-Type: application/json\r\n";
 constexpr char kJsonStream[] = "Content-Type: application/connect+json\r\n";
 
@@ -187,6 +193,16 @@ TEST_F(ConnectGatewayTest, EachRequestGetsItsStatus) {
            {"a stream that asks twice",
             Post("ReadSamples", kJsonStream, EnvelopeText(0, "{}") + EnvelopeText(0, "{}")), "200",
             "{\"error\":{\"code\":\"unimplemented\""},
+           {"a request of two bytes each for a million messages",
+            Post("QueryBuckets", "Content-Type: application/proto\r\n",
+                 Repeated(std::string_view("\x12\0", 2), 1 << 20)),
+            "429",
+            "\"message\":\"the request has more than 65536 parts (messages, texts, elements)\""},
+           {"the same in JSON",
+            Post("QueryBuckets", kJson,
+                 absl::StrCat("{\"selectors\":[", Repeated("{},", 1 << 20), "{}]}")),
+            "429",
+            "\"message\":\"the request has more than 65536 parts (messages, texts, elements)\""},
            {"a call that is too large", Post("ListTrials", kJson, std::string(5 << 20, ' ')), "429",
             "\r\n\r\n{\"code\":\"resource_exhausted\",\"message\":\"the request is too large, "
             "allowed are 4194304 bytes\"}"},
