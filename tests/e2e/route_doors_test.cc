@@ -118,7 +118,7 @@ TEST_F(RouteDoorsTest, NoneTellsOfAnotherProject) {
   for (const Row& row :
        {Row{absl::StrCat("/metrics?trial=", hidden), "404", "200"},
         Row{"/metrics?trial=none", "403", "403"}, Row{"/metrics?trial=1999999999", "404", "404"},
-        Row{absl::StrCat("/sd?trial=", hidden), "200", "200"}}) {
+        Row{absl::StrCat("/sd?trial=", hidden), "400", "400"}}) {
     SCOPED_TRACE(row.path);
     for (const std::string& token : {other_, ingester, ingester_}) {
       const auto answer = stand_->Curl(row.path, token);
