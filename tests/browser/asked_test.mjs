@@ -2,10 +2,13 @@
 //
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test asked_test.mjs
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { before, beforeEach, test } from "node:test";
+import { join } from "node:path";
 import { duration, RawWriters } from "./raw_writer.mjs";
 import { deadlineMs, soon, Stand, until } from "./stand.mjs";
 import { bin, closesAtEnd, count, foreign, gone, openTab, page, saved, seen, show, tab, text, troubles } from "./tab.mjs";
+import { composerCycle } from "./viewer.mjs";
 
 const stand = new Stand(bin, page);
 const ticks = 100;
@@ -66,16 +69,16 @@ async function headOfPng() {
   return tab.evaluate((name) => window.written.find((words) => words.startsWith(name)), "a, ");
 }
 
-/** Holds the answers to questions from now on; `letGo` gives them. */
+/** Holds the answers to questions from now on; `letGo` gives them, or what `answer` makes of each. */
 async function held(url) {
   const routes = [];
   const hold = (route) => void routes.push(route);
   await tab.route(url, hold);
   return {
     asked: () => until("a question", () => routes.length > 0),
-    letGo: async () => {
-      await tab.unroute(url, hold);
-      for (const route of routes) await route.continue().catch(() => undefined); // The page may have given it up.
+    letGo: async (answer = (route) => route.continue()) => {
+      for (const route of routes) await answer(route).catch(() => undefined); // The page may have given it up.
+      await tab.unroute(url, hold); // Which lets go what nobody answered.
     },
   };
 }
@@ -315,6 +318,127 @@ test("caps that are being set are not taken back, and what is shown then is what
   assert.equal(await tab.inputValue(field), "5M");
   await tab.click(takeBack);
   await until("what was typed is gone", async () => (await count(field)) === 1 && (await tab.inputValue(field)) === "3M");
+});
+
+const again = 'button:text-is("Try again")';
+/** What is told of an act that failed: that nobody does it again, and what is known of it. */
+async function isTold(box, title, known) {
+  await seen(`${box}:has-text("${title}"):has-text("${known}")`);
+  const words = await text(box);
+  assert.doesNotMatch(words, /asked again|tries again by itself|fewer series|let this page see/, words);
+  assert.equal(words.match(/was not done|Nobody knows/g).length, 1, words);
+}
+
+const capsBox = 'section[aria-label="Caps"] .state-box';
+const setCaps = "**/stepwell.v1.AdminService/SetCaps";
+const [noAnswer, noConnection] = ["The master cannot answer now", "Lost the connection"];
+const [notDone, unknown] = ["It was not done.", "Nobody knows whether it was done: look again."];
+
+test("caps that were not previewed, or not set, are told so, and a press does it once more", async () => {
+  const previews = "**/stepwell.v1.AdminService/PreviewCaps";
+  const field = "#cap-seriesSamples";
+  await openAnew(`#/admin?of=trial&name=${trial}`, field);
+  await tab.fill(field, "6M");
+  for (const [answer, title] of [[refuse, noAnswer], [(route) => route.abort(), noConnection]]) {
+    await tab.route(previews, answer);
+    await tab.click('button:has-text("Show what it would remove")');
+    await isTold(capsBox, title, notDone);
+    await tab.unroute(previews, answer);
+    await tab.click(`${capsBox} ${again}`);
+    await seen('button:text-is("Set these caps")');
+  }
+  // What the master says before it does anything was not done; where it cannot know, or nothing came, nobody knows.
+  const [busy, invalid] = [["resource_exhausted", 429], ["invalid_argument", 400]].map(([code, status]) =>
+    (route) => route.fulfill({ status, contentType: "application/json", body: JSON.stringify({ code, message: "told by a test" }) }));
+  let once = 'button:text-is("Set these caps")';
+  const answers = [[busy, "too much to do", notDone], [invalid, "did not accept", notDone], [refuse, noAnswer, unknown], [(route) => route.abort(), noConnection, unknown]];
+  for (const [answer, title, known] of answers) {
+    await tab.route(setCaps, answer);
+    await tab.click(once);
+    await isTold(capsBox, title, known);
+    await tab.unroute(setCaps, answer);
+    once = `${capsBox} ${again}`;
+  }
+  await tab.click(once);
+  await gone(capsBox);
+  await until("the caps", async () => (await text(`tr:has(${field}) td[data-label="Holds"]`)) === "6M");
+});
+
+test("caps that failed once somebody looked at another place are told there, until they are set again or it is closed", async () => {
+  const field = "#cap-seriesSamples";
+  const left = `[data-left="trial ${trial}"]`;
+  const ofTrial = `h2:has-text("Caps of trial ${trial}")`;
+  const preview = async (value) => {
+    await seen(ofTrial);
+    await tab.fill(field, value);
+    await tab.click('button:has-text("Show what it would remove")');
+    await seen('button:text-is("Set these caps")');
+  };
+  const failLate = async (answer, title) => {
+    const answers = await held(setCaps);
+    await tab.click('button:text-is("Set these caps")');
+    await answers.asked();
+    await tab.click('section[aria-label="Caps"] button:text-is("All trials")');
+    await seen('h2:has-text("Caps of all trials")');
+    await answers.letGo(answer);
+    await seen(left);
+    await isTold(`${left} .state-box`, title, unknown);
+    assert.match(await text(left), /^Caps of trial \d+ that were to be set: samples of a series 7M\n/);
+    await seen(`div:has(> ${left}) ~ div ${field}`); // below it
+    assert.ok(await tab.isEditable(field));
+  };
+  await openAnew(`#/admin?of=trial&name=${trial}`, field);
+  await preview("7M");
+  await failLate(refuse, noAnswer);
+  await tab.click(`${left} button:text-is("Close")`);
+  await gone(left);
+  assert.equal(await tab.evaluate(() => document.activeElement.tagName), "H2");
+  await show(`#/admin?of=trial&name=${trial}`);
+  await preview("7M");
+  await failLate((route) => route.abort(), noConnection);
+  // It goes along, to where it can be looked at and set.
+  await tab.click(`${left} button:text-is("Show its caps")`);
+  await seen(ofTrial);
+  await seen(field);
+  assert.equal(await count(left), 1);
+  await preview("8M");
+  await tab.click('button:text-is("Set these caps")');
+  await gone(left);
+  await until("the caps", async () => (await count(field)) === 1 && (await text(`tr:has(${field}) td[data-label="Holds"]`)) === "8M");
+});
+
+test("what a trace was wanted for and failed is told so, and a press does it once more", async () => {
+  for (const rank of [0, 1]) {
+    const file = join(stand.folder, `ep0-ba3-rank${rank}.json`);
+    writeFileSync(file, composerCycle(rank, 1_000_000));
+    await stand.command("trace", "import", `id:${trial}`, file);
+  }
+  const [row, box] = ['tr[data-trace="1"]', 'section[aria-label="Traces"] .state-box'];
+  await openAnew(`#/trial/${trial}/traces`, row);
+  for (const [method, press] of [["GetTrace", `${row} button:text-is("Download")`], ["MergeTraces", 'button:text-is("Download merged")']]) {
+    const url = `**/stepwell.v1.TraceService/${method}`;
+    await tab.route(url, refuse);
+    await tab.click(press);
+    await isTold(box, noAnswer, notDone);
+    await tab.unroute(url, refuse);
+    assert.ok((await saved(`${box} ${again}`)).bytes.length > 100, method);
+    await gone(box);
+  }
+  const deletion = "**/stepwell.v1.TraceService/DeleteTrace";
+  let deletions = 0;
+  await tab.route(deletion, (route) => (++deletions, refuse(route)));
+  await tab.click(`${row} button:has-text("Delete")`);
+  await tab.click(`${row} button:text-is("Delete")`);
+  await isTold(box, noAnswer, unknown);
+  await seen(row);
+  await tab.focus(`${box} ${again}`);
+  await tab.keyboard.press("Enter");
+  await until("it failed again, and who pressed is there", async () => deletions === 2 && tab.evaluate(() => document.activeElement.textContent === "Try again"));
+  await tab.unroute(deletion);
+  await tab.keyboard.press("Enter");
+  await seen('p:has-text("Trace 1 is deleted")');
+  await gone(row);
+  assert.notEqual(await tab.evaluate(() => document.activeElement.tagName), "BODY");
 });
 
 test("nothing went wrong in the page, and nothing was asked of others", () => {

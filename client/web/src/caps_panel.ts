@@ -62,9 +62,11 @@ const ownerNames: Readonly<Record<Owner, string>> = { all: "all trials", project
 export class CapsPanel {
   private readonly head = h("h2", { tabindex: -1 });
   private readonly pick = h("div", {});
+  /** What was to be set elsewhere, and failed when nobody was there any more. */
+  private readonly left = h("div", {});
   private readonly capsPlace = h("div", {}, loadingBox("the caps"));
   private readonly preview = h("div", { "aria-live": "polite" });
-  readonly element = h("section", { class: "panel", "aria-label": "Caps" }, this.head, this.pick, this.capsPlace, this.preview);
+  readonly element = h("section", { class: "panel", "aria-label": "Caps" }, this.head, this.pick, this.left, this.capsPlace, this.preview);
   private readonly fields = new Map<CapField, HTMLInputElement>();
   private readonly loop: Loop;
   /** Ends what was asked about the place that is shown: the answer is of no other. */
@@ -172,6 +174,7 @@ export class CapsPanel {
 
   private showCapsFailure(failure: Failure): Outcome {
     this.keepFocus(() => {
+      if (failure.kind === "signedOut") fill(this.left);
       this.dropPreview();
       this.fields.clear();
       fill(this.capsPlace, failureBox(failure, () => this.loop.now()));
@@ -243,14 +246,14 @@ export class CapsPanel {
       fill(this.preview, stateBox("empty", "Nothing is changed", "The fields say what is set already."));
       return;
     }
-    fill(this.preview, loadingBox("what it would remove"));
+    this.keepFocus(() => fill(this.preview, loadingBox("what it would remove")));
     this.begin();
     const { place, ofPlace } = this;
     const answer = await ask((options) => admin.previewCaps({ place: placeOf(place), caps: wanted.caps, clear: [...wanted.clear], forMergedRows: true }, options), ofPlace.signal);
     if (!answer || ofPlace.signal.aborted) return;
     if (!answer.ok) {
       if (answer.failure.kind === "signedOut") return this.deny(answer.failure);
-      fill(this.preview, failureBox(answer.failure));
+      this.keepFocus(() => fill(this.preview, failureBox(answer.failure, () => void this.askPreview(), "reads")));
       return;
     }
     // Once they are set, who set them by keys is back in the first field that they changed.
@@ -268,17 +271,35 @@ export class CapsPanel {
     if (this.isLocked) return;
     this.lock(true); // Until the form is made anew.
     const { ofPlace } = this;
+    this.forgetLeft(place);
     // Nothing gives it up: whoever looks at another place meanwhile wanted it none the less.
     const asked = ask((options) => admin.setCaps({ place: placeOf(place), caps: wanted.caps, clear: [...wanted.clear] }, options), new AbortController().signal);
     this.setting = asked;
     const answer = await asked;
-    if (!answer || ofPlace.signal.aborted) return;
+    if (!answer) return;
     if (!answer.ok) {
       if (answer.failure.kind === "signedOut") return this.deny(answer.failure);
+      if (ofPlace.signal.aborted) return this.showLeft(place, wanted, answer.failure);
       this.lock(false);
-      this.keepFocus(() => fill(this.preview, failureBox(answer.failure)));
+      this.keepFocus(() => fill(this.preview, failureBox(answer.failure, () => void this.setCaps(place, wanted), "changes")));
       return;
     }
-    this.loop.now();
+    if (!ofPlace.signal.aborted) this.loop.now();
+  }
+
+  /** Above the caps of whichever place is shown then. It is set again where its caps are, behind a look at them. */
+  private showLeft(place: Place, wanted: Wanted, failure: Failure): void {
+    const of = placeText(place);
+    this.left.append(h("div", { class: "note", "data-left": of },
+      h("p", {}, "Caps of ", bdi(of), ` that were to be set: ${wantedWords(wanted)}`),
+      failureBox(failure, undefined, "changes"),
+      h("p", { class: "state-actions" },
+        h("button", { type: "button", onclick: () => this.goTo(place) }, "Show its caps"),
+        h("button", { type: "button", onclick: () => this.keepFocus(() => this.forgetLeft(place)) }, "Close"))));
+  }
+
+  private forgetLeft(place: Place): void {
+    const of = placeText(place);
+    fill(this.left, [...this.left.children].filter((one) => one.getAttribute("data-left") !== of));
   }
 }

@@ -2,7 +2,7 @@
 import type { CompareTrialsResponse, CompareTrialsResponse_ComparedSeries as Compared, CompareTrialsResponse_Side as WireSide } from "#gen/compare_pb";
 import { SeriesKind } from "#gen/model_pb";
 import { clockOf } from "./core/clocks";
-import { changeOf, comparedId, largestChange, unitDiffers, unitText, type Change, type Measured } from "./core/compared";
+import { changeOf, comparedId, isCompared, largestChange, unitDiffers, unitText, type Change, type Measured } from "./core/compared";
 import type { Cell } from "./core/csv";
 import { sorted } from "./core/sorting";
 import { meanText, nanPart, overflows } from "./core/odd_values";
@@ -53,8 +53,10 @@ export type CompareOrder = (typeof compareOrders)[number];
 
 /** The largest or smallest of its means, as a part of the first trial's; null = cannot be said. */
 function ratioOf(series: Compared, pick: (...ratios: number[]) => number): number | null {
-  const ratios = series.sides.slice(1).filter((one) => one.count > 0n && one.meanRatio > 0 && Number.isFinite(one.meanRatio)).map((one) => one.meanRatio);
-  return (series.sides[0]?.count ?? 0n) === 0n || ratios.length === 0 ? null : pick(...ratios);
+  const [first, ...others] = measuredSides(series);
+  if (!first || first.mean === 0 || !Number.isFinite(first.mean)) return null;
+  const ratios = others.filter((one) => isCompared(first, one) && one.ratio >= 0 && Number.isFinite(one.ratio)).map((one) => one.ratio);
+  return ratios.length === 0 ? null : pick(...ratios);
 }
 
 /** Without how often scopes occurred; of those whose name or group has `filter` (lower case) in it. */
@@ -98,13 +100,12 @@ export const compareCsvHead = ["metric_group", "name", "clock", "unit", "trial",
 
 /** A row for each trial that has samples of it; `names` of the trials, in their order. */
 export function compareCsvRows(answer: CompareTrialsResponse, names: readonly string[]): Cell[][] {
-  return shownSeries(answer, "").flatMap((series) => series.sides.flatMap((one, at): Cell[][] => {
-    if ((one.count === 0n && one.nanCount === 0n) || !series.key) return [];
+  return shownSeries(answer, "").flatMap((series) => series.sides.flatMap((one, at, [first]): Cell[][] => {
+    if ((one.count === 0n && one.nanCount === 0n) || !series.key || !first) return [];
     const { metricGroup, name, labels } = series.key;
-    // 0 stands for "cannot be said".
-    const compares = at > 0 && one.meanRatio !== 0;
+    const compares = at > 0 && isCompared(measured(series, first), measured(series, one));
     const numbers = one.count === 0n ? [NaN, NaN, NaN, NaN] : [one.mean, one.min, one.max, one.last];
     return [[metricGroup, name, clockOf(labels), series.unit || one.unit, names[at] ?? "", String(answer.trials[at]?.trial?.trialId ?? ""), Number(one.count), Number(one.nanCount),
-      ...numbers, compares ? one.meanDifference : null, compares ? one.meanRatio : null]];
+      ...numbers, compares ? one.meanDifference : null, compares && first.mean !== 0 ? one.meanRatio : null]];
   }));
 }

@@ -1,5 +1,5 @@
 // Why an answer did not come, and what a person can do: each kind reads differently and asks for
-// something else. The first of each pair is the heading, the second what to do.
+// something else.
 import { Code, ConnectError } from "@connectrpc/connect";
 
 export type FailureKind = "lost" | "unavailable" | "refused" | "signedOut" | "notFound" | "invalid" | "busy" | "late" | "missing" | "failed" | "broken";
@@ -7,6 +7,7 @@ export type FailureKind = "lost" | "unavailable" | "refused" | "signedOut" | "no
 export interface Failure {
   readonly kind: FailureKind;
   readonly title: string;
+  /** What to do about a question that is asked again and again. */
   readonly advice: string;
   /** What the master said; from anywhere, so only ever shown as text. */
   readonly detail: string;
@@ -31,18 +32,19 @@ export function isDeadline(reason: unknown): reason is ConnectError {
   return reason instanceof ConnectError && reason.code === Code.DeadlineExceeded;
 }
 
-const words: Record<FailureKind, readonly [title: string, advice: string, passing: boolean]> = {
-  lost: ["Lost the connection to the master", "It is asked again until it answers. Is 'stepwell serve' running, and this machine's network up?", true],
-  unavailable: ["The master cannot answer now", "It may be starting, recovering, a standby, or without its database. It is asked again.", true],
-  refused: ["Not permitted", "The master does not let this page see it. Ask whoever runs the master for access.", false],
-  signedOut: ["Not permitted", "The master does not take this browser's token: it may have been revoked, or have expired. Reload the page and give one that counts as the password; 'stepwell token create' makes them.", false],
-  notFound: ["Not found", "It may have been deleted, or the link is for another master.", false],
-  invalid: ["The master did not accept the question", "Go back to the whole trial and choose anew; if it stays, this page and the master differ in version: reload.", false],
-  busy: ["The master has too much to do", "It is asked again more slowly. Choose fewer series or a shorter range.", true],
-  late: ["The answer took too long", "Choose fewer series or a shorter range; it is asked again.", true],
-  missing: ["This master cannot do that yet", "It is of another version than this page. Reload the page after an upgrade.", false],
-  broken: ["The page made a mistake", "It tries again by itself. Reload the page; if it stays, the browser's console says more.", true],
-  failed: ["Something failed", "It is asked again. If it stays, the master's log says more.", true],
+/** The heading, and what to do: about a question that is asked again and again alone (`asked`), and about anything. */
+const words: Record<FailureKind, readonly [title: string, asked: string, advice: string, passing: boolean]> = {
+  lost: ["Lost the connection to the master", "It is asked again until it answers.", "Is 'stepwell serve' running, and this machine's network up?", true],
+  unavailable: ["The master cannot answer now", "It is asked again.", "It may be starting, recovering, a standby, or without its database.", true],
+  refused: ["Not permitted", "The master does not let this page see it.", "Ask whoever runs the master for access.", false],
+  signedOut: ["Not permitted", "", "The master does not take this browser's token: it may have been revoked, or have expired. Reload the page and give one that counts as the password; 'stepwell token create' makes them.", false],
+  notFound: ["Not found", "", "It may have been deleted, or the link is for another master.", false],
+  invalid: ["The master did not accept the question", "Go back to the whole trial and choose anew; if it stays, this page and the master differ in version: reload.", "", false],
+  busy: ["The master has too much to do", "It is asked again more slowly. Choose fewer series or a shorter range.", "", true],
+  late: ["The answer took too long", "Choose fewer series or a shorter range; it is asked again.", "", true],
+  missing: ["This master cannot do that yet", "", "It is of another version than this page. Reload the page after an upgrade.", false],
+  broken: ["The page made a mistake", "It tries again by itself.", "Reload the page; if it stays, the browser's console says more.", true],
+  failed: ["Something failed", "It is asked again.", "If it stays, the master's log says more.", true],
 };
 
 function kindOf(code: Code): FailureKind {
@@ -76,8 +78,24 @@ function kindOf(code: Code): FailureKind {
 }
 
 export function failureOf(kind: FailureKind, detail: string): Failure {
-  const [title, advice, passing] = words[kind];
-  return { kind, title, advice, detail, passing };
+  const [title, asked, advice, passing] = words[kind];
+  return { kind, title, advice: sentences(asked, advice), detail, passing };
+}
+
+function sentences(...parts: string[]): string {
+  return parts.filter((part) => part !== "").join(" ");
+}
+
+/** What happens once, because a person wants it: it reads, or changes what the master keeps. */
+export type Act = "reads" | "changes";
+
+/** A change may be done all the same: what became of a COMMIT that its database did not answer the master does not know either, and
+ *  tells as one of the last two. */
+const unsure: ReadonlySet<FailureKind> = new Set(["lost", "late", "unavailable", "failed"]);
+
+/** What to do about an act: nobody does it again but who wants it. */
+export function actAdvice(kind: FailureKind, act: Act): string {
+  return sentences(words[kind][2], act === "changes" && unsure.has(kind) ? "Nobody knows whether it was done: look again." : "It was not done.");
 }
 
 export function toFailure(thrown: unknown): Failure {

@@ -1,6 +1,6 @@
 // What stands where data would: which of the ways of not being there it is, and what to do about it.
 import { h, type Part } from "./dom";
-import type { Failure } from "./failure";
+import { actAdvice, type Act, type Failure } from "./failure";
 import { stateMark, type Absence } from "./state_mark";
 
 const alerts: ReadonlySet<Absence> = new Set(["failed", "lost", "unavailable", "not permitted"]);
@@ -26,10 +26,11 @@ export function asOfBefore(failure: Failure): HTMLElement | null {
     failure.detail !== "" && h("span", { class: "detail" }, failure.detail));
 }
 
-export function failureBox(failure: Failure, again?: () => void): HTMLElement {
+/** Of a question that is asked again and again, or of an `act`; `again`: whoever looks may want it at once. */
+export function failureBox(failure: Failure, again?: () => void, act?: Act): HTMLElement {
   const absence: Absence = failure.kind === "lost" || failure.kind === "unavailable" ? failure.kind
     : failure.kind === "refused" || failure.kind === "signedOut" ? "not permitted" : "failed";
-  return stateBox(absence, failure.title, failure.advice,
+  return stateBox(absence, failure.title, act ? actAdvice(failure.kind, act) : failure.advice,
     failure.detail !== "" && h("span", { class: "detail" }, failure.detail),
-    again && h("button", { type: "button", onclick: again }, "Try again"));
+    again && h("button", { type: "button", "data-focus": act && "again", onclick: again }, "Try again"));
 }

@@ -92,3 +92,26 @@ test("ticks below a heat map are round, as many as there is room for, and none l
   assert.ok(Math.abs((batches[0]?.left ?? 0) - 197 / 1200) < 1e-9);
   assert.deepEqual(heatTicks("batch", { start: 0, end: 2, width: 900 }).map((tick) => tick.text), ["0", "1"]);
 });
+
+test("numbers of batches below a heat map do not touch, however long they are and however narrow it is", () => {
+  // Digits are 6.7 pixels wide, commas half of that.
+  const widthOf = (text: string): number => [...text].reduce((sum, one) => sum + (one === "," ? 3.4 : 6.7), 0);
+  let narrow = 0;
+  for (let end = 1000; end < 1e13; end *= 7) {
+    for (const span of [10, 700, end / 3, end]) {
+      for (let width = 100; width <= 700; width += 15) {
+        const ticks = heatTicks("batch", { start: end - span, end, width });
+        for (const [at, { left, text }] of ticks.entries()) {
+          const before = ticks[at - 1];
+          if (!before) continue;
+          const free = (left - before.left) * width - (widthOf(text) + widthOf(before.text)) / 2;
+          assert.ok(free >= 6, `${before.text} and ${text} at ${width} px: ${free} px between them`);
+          if (free < 20) ++narrow;
+        }
+      }
+    }
+  }
+  assert.ok(narrow > 100, "nor are they rarer than that asks for");
+  // Short ones stand closer where there would be but one.
+  assert.deepEqual(heatTicks("batch", { start: 0, end: 100, width: 100 }).map((tick) => tick.text), ["0", "50"]);
+});

@@ -72,6 +72,24 @@ test("of durations that begin in one cell the newest goes on behind it, however 
   assert.deepEqual([0, 1, 2, 3, 4].map((column) => cellAt(grid, 0, column)), [0.029, 0.24, 0.24, 0.008, 0.008]);
 });
 
+test("a scale tells of a far colour that only what goes on behind a cell has", () => {
+  // Steps of 10 to 14 ms in columns of 100 ms; in one of them 99 of 8 ms and, last, one that goes on in the five behind it.
+  const scaleOf = (last: number, lengthOf: ((value: number) => number) | null) => {
+    const rows = [...Array(8).keys()].map((rank) => row(`rank ${rank}`, [...Array(100).keys()].map((column) => 0.01 + 0.001 * ((rank + 3 * column) % 5))));
+    const indexes = [...Array(100).keys()].filter((column) => column <= 50 || column > 55);
+    const values = indexes.map((column) => (column === 50 ? (99 * 0.008 + last) / 100 : 0.012));
+    const grid = made(heatGrid([...rows.slice(1), { name: "rank 0", indexes, values, lasts: values.map((value, at) => (at === 50 ? last : value)) }], 0, 100_000, null, lengthOf));
+    const isFar = [...heatPixels(grid, heatPicture(grid, 1, 100, "largest"), heatColors(4), far)].some((color) => color === far[1]);
+    const { beyond, far: told } = heatScale(grid, "seconds");
+    assert.equal(told.length > 0, isFar, `${last}`);
+    return [beyond, told.map(({ text }) => text)];
+  };
+  assert.deepEqual(scaleOf(0.6, (seconds) => seconds * 1e6), ["largest 600 ms", ["far above: ≥ 18.0 ms"]]);
+  // One that ends where it began is drawn nowhere, nor is any where values have no length.
+  assert.deepEqual(scaleOf(0.09, (seconds) => seconds * 1e6), ["smallest 8.82 ms", []]);
+  assert.deepEqual(scaleOf(0.6, null), ["", []]);
+});
+
 test("a cell tells of the samples that begin in it, where they differ", () => {
   const made = heatGrid([{ name: "rank 0", indexes: [2, 4, 5], values: [20, 8, 8], mins: [5, 8, 7], maxs: [240, 8, 9] }, row("rank 1", [1])], 0, 1, { start: 0, end: 8 });
   assert.ok(typeof made !== "string");

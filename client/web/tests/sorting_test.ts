@@ -124,3 +124,27 @@ test("a comparison is ordered by what rose or fell most, as a part of what it wa
   assert.deepEqual(order("name"), ["backward", "forward", "from_zero", "idle", "none"]);
   assert.deepEqual(shownSeries(answer, "timing", "name").map((one) => one.key?.name), ["backward", "forward"]);
 });
+
+test("a fall to 0 is the deepest, and a CSV has each difference that is known", () => {
+  const side = (mean: number, meanDifference: number, meanRatio: number, unit = "percent") => ({ count: 5n, mean, min: mean, max: mean, last: mean, unit, meanDifference, meanRatio });
+  const answer = create(CompareTrialsResponseSchema, { series: [
+    { key: { metricGroup: "cpu", name: "half" }, sides: [side(10, 0, 1), side(5, -5, 0.5), side(20, 10, 2)] },
+    { key: { metricGroup: "gpu", name: "to_zero" }, sides: [side(60, 0, 1), side(0, -60, 0), side(54, -6, 0.9)] },
+    { key: { metricGroup: "gpu", name: "from_zero" }, sides: [side(0, 0, 1), side(5, 5, 0), side(0, 0, 0)] },
+    // Of a unit for each, and of several: what is not told is 0, too.
+    { key: { metricGroup: "gpu", name: "units" }, sides: [side(60, 0, 1), side(0, 0, 0, "W"), side(6, 0, 0, "W")] },
+    { key: { metricGroup: "gpu", name: "several" }, sides: [side(60, 0, 1, ""), side(0, 0, 0, ""), side(0, -60, 0, "")] },
+    { key: { metricGroup: "gpu", name: "infinite" }, sides: [side(Infinity, 0, 1), side(0, -Infinity, 0), side(1, -Infinity, 0)] },
+  ] });
+  const order = (by: CompareOrder) => shownSeries(answer, "", by).map((one) => one.key?.name);
+  assert.deepEqual(order("fall"), ["to_zero", "several", "half", "from_zero", "units", "infinite"]);
+  assert.deepEqual(order("rise"), ["half", "to_zero", "several", "from_zero", "units", "infinite"]);
+  assert.deepEqual(answer.series.map((series) => compareRow(series).sides.map(({ change }) => change.text).join()), [",2.0× less,2.0×", ",to 0,−10.0 %", ",from 0,same", ",,", ",,to 0", ",,"]);
+  const rows = compareCsvRows(answer, ["a", "b", "c"]);
+  const told = (name: string) => rows.filter((row) => row[1] === name).map((row) => row.slice(-2));
+  assert.deepEqual(told("half"), [[null, null], [-5, 0.5], [10, 2]]);
+  assert.deepEqual(told("to_zero"), [[null, null], [-60, 0], [-6, 0.9]]);
+  assert.deepEqual(told("from_zero"), [[null, null], [5, null], [0, null]]);
+  assert.deepEqual(told("units"), [[null, null], [null, null], [null, null]]);
+  assert.deepEqual(told("several"), [[null, null], [null, null], [-60, 0]]);
+});

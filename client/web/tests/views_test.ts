@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changeOf, comparedSelectors, drawnTogether, largestChange, offeredTrials, unitDiffers, type Measured } from "../src/core/compared";
+import { changeOf, comparedSelectors, drawnTogether, isCompared, largestChange, offeredTrials, unitDiffers, type Measured } from "../src/core/compared";
 import { looksMax } from "../src/core/palette";
 import { formatNumbers, parseNumbers } from "../src/core/number_ranges";
 import { chosenCharts, foldsTogether, labelValues, lineNames, linesOfChart, metricCharts, selectorsOf, wanted, type KnownSeries } from "../src/core/series_choice";
@@ -121,6 +121,10 @@ test("a change says how much, and which way only where it is known", () => {
   assert.deepEqual(changeOf(none, { count: 5, mean: 0.3, ratio: 0 }, true), { text: "from 0", tone: -1 });
   assert.deepEqual(changeOf(none, { count: 5, mean: 0.3, ratio: 0 }, false), { text: "from 0", tone: 0 });
   assert.deepEqual(changeOf(none, none, true), { text: "same", tone: 0 });
+  assert.deepEqual(changeOf(first, none, true), { text: "to 0", tone: 1 });
+  assert.deepEqual(changeOf(first, none, false), { text: "to 0", tone: 0 });
+  assert.deepEqual(changeOf({ count: 5, mean: -2, ratio: 1 }, none, true), { text: "to 0", tone: 0 });
+  assert.deepEqual(changeOf({ count: 5, mean: Infinity, ratio: 1 }, none, true), { text: "", tone: 0 });
   assert.deepEqual(changeOf(none, { count: 5, mean: NaN, ratio: 0 }, true), { text: "", tone: 0 });
   assert.deepEqual(changeOf(first, { count: 5, mean: 6, ratio: 3 }, false), { text: "3.0×", tone: 0 });
   assert.deepEqual(changeOf(first, { count: 0, mean: 0, ratio: 0 }, true), { text: "", tone: 0 });
@@ -136,10 +140,13 @@ test("a trial's unit differs where it is not the first's, or where the master te
     ["the first itself", first, first, false], ["the same", first, one(6, "1/s", 1.5, 2), false], ["another", first, one(600, "1/min"), true],
     ["none beside one", first, one(6, ""), true], ["no samples", first, none, false], ["of no samples", none, one(6, "1/s"), false],
     ["both without", one(4, "", 1), one(6, "", 1.5, 2), false], ["several among one's", one(4, "", 1), one(6, ""), true],
-    ["both zero", one(0, "", 1), one(0, ""), false], ["from zero", one(0, "", 1), one(6, "", 0, 6), false],
+    ["both zero", one(0, "", 1), one(0, ""), false], ["from zero", one(0, "", 1), one(6, "", 0, 6), false], ["to zero", one(6, "", 1), one(0, "", 0, -6), false],
     ["of infinity", one(Infinity, "", 1), one(6, "", 0, -Infinity), false], ["both infinite", one(Infinity, "", 1), one(Infinity, "", NaN, NaN), false],
   ];
-  for (const [name, a, b, differs] of rows) assert.equal(unitDiffers(a, b), differs, name);
+  for (const [name, a, b, differs] of rows) {
+    assert.equal(unitDiffers(a, b), differs, name);
+    assert.equal(isCompared(a, b), !differs && a.count > 0 && b.count > 0, name);
+  }
 });
 
 test("a chart draws what has the unit of the first that has numbers", () => {

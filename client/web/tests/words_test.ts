@@ -4,6 +4,7 @@ import { TrialState } from "#gen/model_pb";
 import { absenceWords, noSampleWords, type Lacking } from "../src/absence_words";
 import { sharingWords } from "../src/core/sharing";
 import { meanOf, sparkPath } from "../src/core/spark";
+import { actAdvice, failureOf, type FailureKind } from "../src/failure";
 import { strokes } from "../src/state_mark";
 
 test("who shares a machine is told as it is now, else as it was", () => {
@@ -46,6 +47,19 @@ test("why a trial has nothing to draw is told as it stands, with what helps it",
   assert.deepEqual([over.absence, over.command], ["not enabled", undefined], "nothing helps what has ended");
   assert.match(`${over.title}. ${over.advice}`, /Recording was off.*recorded nothing/);
   assert.deepEqual([RUNNING, COMPLETED, FAILED, LOST].map((state) => noSampleWords(state).includes("yet")), [true, false, false, false]);
+});
+
+test("of a question that fails for a time it is said that it is asked again, of what was done once never", () => {
+  const kinds: readonly FailureKind[] = ["lost", "unavailable", "refused", "signedOut", "notFound", "invalid", "busy", "late", "missing", "failed", "broken"];
+  for (const kind of kinds) {
+    const { advice, passing } = failureOf(kind, "");
+    assert.equal(/(asked|tries) again/.test(advice), passing, kind);
+    for (const act of ["reads", "changes"] as const) assert.doesNotMatch(actAdvice(kind, act), /again\b(?!\.$)|fewer series|^ | {2}/, kind);
+    assert.match(actAdvice(kind, "reads"), /It was not done\.$/);
+  }
+  const unsure = kinds.filter((kind) => actAdvice(kind, "changes").includes("Nobody knows whether it was done: look again."));
+  assert.deepEqual(unsure, ["lost", "unavailable", "late", "failed"]);
+  for (const kind of kinds) assert.equal(actAdvice(kind, "changes").includes("It was not done."), !unsure.includes(kind), kind);
 });
 
 test("each way of not being there has a mark of its own", () => {

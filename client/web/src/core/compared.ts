@@ -25,6 +25,11 @@ export function unitDiffers(first: Measured, side: Measured): boolean {
   return first.unit === "" && side.difference === 0 && side.ratio === 0 && (first.mean !== 0 || side.mean !== 0);
 }
 
+/** Whether the master tells a difference of these, and a ratio unless the first's mean is 0: else 0 stands for none. */
+export function isCompared(first: Measured, side: Measured): boolean {
+  return first.count > 0 && side.count > 0 && !unitDiffers(first, side);
+}
+
 export function unitText(unit: string): string {
   return unit === "" ? "none, or several" : printable(unit);
 }
@@ -72,6 +77,8 @@ export function changeOf(first: Side, side: Side, lessIsBetter: boolean): Change
   // There is no part of nothing.
   if (first.mean === 0 && side.mean === 0) return { text: "same", tone: 0 };
   if (first.mean === 0 && Number.isFinite(side.mean)) return { text: "from 0", tone: lessIsBetter && side.mean > 0 ? -1 : 0 };
+  // What is all gone is neither so many times less nor 100 % faster.
+  if (side.mean === 0 && Number.isFinite(first.mean)) return { text: "to 0", tone: lessIsBetter && first.mean > 0 ? 1 : 0 };
   if (side.ratio === 0 || !Number.isFinite(side.ratio)) return { text: "", tone: 0 };
   const part = side.ratio - 1;
   const size = Math.abs(part);

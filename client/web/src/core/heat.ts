@@ -47,7 +47,7 @@ export interface HeatGrid {
   readonly low: number;
   readonly high: number;
   readonly middle: number;
-  /** Of all, beyond those ends too. */
+  /** Of all, beyond those ends too, and of what is drawn behind cells. */
   readonly least: number;
   readonly largest: number;
 }
@@ -103,6 +103,12 @@ function isOdd(odd: OddCells | null, cell: number): boolean {
   return odd !== null && ((odd.nans[cell] ?? 0) > 0 || (odd.counted[cell] ?? 0) > 0);
 }
 
+/** Of values, from where to where. */
+interface Reach {
+  least: number;
+  largest: number;
+}
+
 /** Cells of one row: of all rows those from `begin` to before `end`. */
 interface OwnCells {
   readonly cells: Float64Array;
@@ -122,8 +128,8 @@ function spread({ cells, odd }: OwnCells, of: number, from: number, to: number):
 
 /** A value that is a length of the axis, told where it begins: a step that takes ten seconds stands for ten, as far as its row
  *  has no other there. Of several that begin in one cell it is the newest that goes on behind it: their mean ends before a
- *  stall does that some short ones stand beside. */
-function drawOn(own: OwnCells, first: number, { indexes, lasts }: HeatRow, columnsOf: (value: number) => number): void {
+ *  stall does that some short ones stand beside. What is drawn so is in `reach` then. */
+function drawOn(own: OwnCells, first: number, { indexes, lasts }: HeatRow, columnsOf: (value: number) => number, reach: Reach): void {
   for (let at = own.end - 1, next = own.end, i = indexes.length; at >= own.begin; --at) {
     // Indexes ascend: each is met once, from the last on.
     while (i > 0 && own.begin - first + (indexes[i - 1] ?? 0) >= at) --i;
@@ -135,7 +141,11 @@ function drawOn(own: OwnCells, first: number, { indexes, lasts }: HeatRow, colum
       const columns = last === value ? Math.round(columnsOf(last)) : Math.ceil(columnsOf(last));
       const end = Math.max(at + 1, Math.min(next, at + columns));
       spread(own, at, at + 1, end);
-      if (last !== value && !isOdd(own.odd, at)) own.cells.fill(last, at + 1, end);
+      if (last !== value && end > at + 1 && !isOdd(own.odd, at)) {
+        own.cells.fill(last, at + 1, end);
+        reach.least = Math.min(reach.least, last);
+        reach.largest = Math.max(reach.largest, last);
+      }
     } else if (!isOdd(own.odd, at)) continue;
     next = at;
   }
@@ -206,18 +216,18 @@ export function heatGrid(
       if (value > largest) largest = value;
     }
   });
-  if (thereCount === 0) [least, largest] = [NaN, NaN];
+  const reach = thereCount === 0 ? { least: NaN, largest: NaN } : { least, largest };
   const odd = hasOdd ? oddCells(rows, first, columnCount) : null;
   const sorted = sampled(there.subarray(0, thereCount));
   const held = usualColumns(rows);
   rows.forEach((row, at) => {
     const own = { cells, odd, begin: at * columnCount, end: (at + 1) * columnCount };
-    if (lengthOf) drawOn(own, first, row, (value) => lengthOf(value) / width);
+    if (lengthOf) drawOn(own, first, row, (value) => lengthOf(value) / width, reach);
     hold(own, held);
   });
   return {
     rows: rows.map((row) => row.name), of: rows, first, start: start + first * width, width, columnCount, cells, odd,
-    low: quantile(sorted, 0.01), high: quantile(sorted, 0.99), middle: quantile(sorted, 0.5), least, largest,
+    low: quantile(sorted, 0.01), high: quantile(sorted, 0.99), middle: quantile(sorted, 0.5), ...reach,
   };
 }
 

@@ -23,6 +23,8 @@ const clockSteps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 720
 const daySeconds = 86_400;
 /** Half of a text reaches beyond its tick: so much for each of its characters, at most. */
 const sidePixels = 3.8;
+/** As wide as a digit, and what stays free between two texts. */
+const [digitPixels, gapPixels] = [7, 8];
 
 /** 1, 2 or 5 times a power of ten that is `least` or more. */
 function decimalStep(least: number): number {
@@ -58,10 +60,11 @@ function ticksOf(axis: AxisKind, { start, end, width }: HeatSpan, space: number)
   return ticks;
 }
 
-/** One tick alone tells no distance: where there is but one they stand closer. */
+/** One tick alone tells no distance: where there is but one they stand closer, as far as numbers of batches, which are of any length, leave room. */
 export function heatTicks(axis: AxisKind, span: HeatSpan): HeatTick[] {
   if (!(span.end > span.start) || !(span.width > 0)) return [];
   const space = tickSpace(axis, (span.end - span.start) / (axis === "time" ? 1e6 : 1), span.width);
-  const usual = ticksOf(axis, span, space);
-  return usual.length > 1 ? usual : ticksOf(axis, span, space / 1.5);
+  const least = axis === "batch" ? digitPixels * countText(Math.floor(span.end)).length + gapPixels : 0;
+  const usual = ticksOf(axis, span, Math.max(space, least));
+  return usual.length > 1 ? usual : ticksOf(axis, span, Math.max(space / 1.5, least));
 }

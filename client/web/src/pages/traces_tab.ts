@@ -10,7 +10,7 @@ import { countText, plural, valueText } from "../core/units";
 import type { TrialView } from "../core/view_state";
 import { bdi, downloadBlob, fill, h, keepFocus, scroller, type Part } from "../dom";
 import { FilterBox } from "../filter_box";
-import { orBroken, type Failure, type Result } from "../failure";
+import { orBroken, type Act, type Failure, type Result } from "../failure";
 import { loop, type Loop, type Outcome } from "../loop";
 import type { Go } from "../page";
 import { asOfBefore, failureBox, loadingBox, stateBox } from "../state_box";
@@ -334,7 +334,7 @@ export class TracesTab implements TrialTab {
   private compareClocks(of: readonly Trace[]): Promise<void> {
     return this.during("Comparing clocks", async (signal) => {
       const failure = await this.lookAtClocks(of, signal);
-      return failure && failureBox(failure);
+      return failure && failureBox(failure, () => void this.compareClocks(of), "reads");
     });
   }
 
@@ -348,8 +348,7 @@ export class TracesTab implements TrialTab {
     this.work = work;
     const words = h("span", {}, `${what} …`);
     fill(this.working, words, h("button", { type: "button", onclick: () => controller.abort() }, "Cancel"));
-    fill(this.outcome);
-    this.show();
+    keepFocus(this.element, () => (fill(this.outcome), this.show()), () => this.beside());
     let toldAt = 0;
     const arriving = (byteCount: number): boolean => {
       if (Date.now() - toldAt < progressMs) return true;
@@ -369,9 +368,9 @@ export class TracesTab implements TrialTab {
     if (waits && pressed !== "") this.focus(pressed);
   }
 
-  private refusal(failure: Failure): HTMLElement {
+  private refusal(failure: Failure, again: () => void, act: Act = "reads"): HTMLElement {
     this.learnt(failure);
-    return failureBox(failure);
+    return failureBox(failure, again, act);
   }
 
   private command(what: string, which = ""): HTMLElement {
@@ -389,7 +388,7 @@ export class TracesTab implements TrialTab {
       const got = isLarge ? null : await this.fetch([trace], signal, bound.take);
       if (isLarge || bound.isOver) return this.tooMuchBox(this.command("get", ` ${trace.traceNo}`));
       if (!got) return null;
-      if (!got.ok) return this.refusal(got.failure);
+      if (!got.ok) return this.refusal(got.failure, () => void this.save(trace));
       downloadBlob(fileName(trace.header?.name ?? ""), blobOf(got.value));
       return null;
     });
@@ -401,7 +400,7 @@ export class TracesTab implements TrialTab {
       const got = await this.merge(of, TraceFormat.CHROME_JSON, signal, bound.take);
       if (bound.isOver) return this.tooMuchBox(this.command("merge --output merged.json.gz --trial"));
       if (!got) return null;
-      if (!got.ok) return this.refusal(got.failure);
+      if (!got.ok) return this.refusal(got.failure, () => void this.saveMerged(of));
       downloadBlob(`stepwell-trial-${this.info?.trial.trialId ?? ""}.json.gz`, blobOf(got.value));
       return this.totalsWords(of, got.value);
     });
@@ -442,7 +441,7 @@ export class TracesTab implements TrialTab {
       const got = await this.fetch(of, signal, bound.take);
       if (!got || !got.ok || bound.isOver) viewer.close();
       if (!got) return null;
-      if (!got.ok) return this.refusal(got.failure);
+      if (!got.ok) return this.refusal(got.failure, () => this.open(of));
       if (bound.isOver) return stateBox("failed", `More than ${valueText(viewedBytesMax, "bytes")}`, "That is more than a browser shows. Choose fewer traces, or download them and use Perfetto's trace_processor.");
       const title = of.length === 1 ? printable(of[0]?.header?.name ?? "") : `trial ${this.info?.trial.trialId ?? ""}, ${plural(of.length, "trace")}`;
       const buffer = await orBroken(async () => joined(got.value), () => null);
@@ -478,7 +477,7 @@ export class TracesTab implements TrialTab {
       const answer = await ask((options) => traces.deleteTrace({ trial, traceNo }, options), signal);
       this.loop.now();
       if (!answer) return null;
-      return answer.ok ? h("p", {}, `Trace ${traceNo} is deleted: ${valueText(Number(answer.value.byteCount), "bytes")}.`) : this.refusal(answer.failure);
+      return answer.ok ? h("p", {}, `Trace ${traceNo} is deleted: ${valueText(Number(answer.value.byteCount), "bytes")}.`) : this.refusal(answer.failure, () => void this.delete(traceNo), "changes");
     });
   }
 }
