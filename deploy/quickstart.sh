@@ -32,7 +32,7 @@ this script stops it at its end; that of a training of your own ends by itself a
 Examples:
   deploy/quickstart.sh                              the first time about 20 minutes on 2 cores, most of them to compile
   deploy/quickstart.sh --once --any-port            beside whatever runs here; stops everything afterwards
-  deploy/quickstart.sh --data-dir ~/tried --any-port     a master of its own beside another; it keeps running
+  deploy/quickstart.sh --data-dir /srv/tried --any-port     a master of its own beside another; it keeps running
 
 With a master that asks for TLS and tokens on the same directory: STEPWELL_TLS_CA, and the admin's STEPWELL_TOKEN.
 Exit: 0 the report was printed, 1 something failed (the message says what to do), 64 wrong use,

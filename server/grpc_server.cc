@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "proto/request_traits.h"  // how what comes is parsed
 #include "server/grpc_answers.h"
 #include "server/grpc_deadline.h"
 #include "server/grpc_tls.h"

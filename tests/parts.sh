@@ -2,7 +2,7 @@
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
 parts=(packages scripts layout format proto release asan tsan install python quickstart web bench)
-long_parts=(repeat clang fuzz asan_whole processes tidy benches follow readers frameworks)
+long_parts=(repeat clang fuzz asan_whole processes tidy benches follow readers frameworks conformance)
 # What the long ones are given, with room to spare, on two cores with a compiler's cache that knows most of it (CONTRIBUTING.md says how long without).
 declare -A minutes_of_part=([release]=20 [asan]=17 [tsan]=11 [web]=10 [bench]=6)
 # A run without them proves too little to end well: where they have no time left it fails.
@@ -197,6 +197,22 @@ connect_clients() {
     0) pass "Connect's clients" && grep -E '^# (tests|fail) ' "$log" ;;
     75) skip "Connect's clients" "npm could not fetch them (no network?)" ;;
     *) grep -A 12 -E '^ *not ok' "$log" | head -60; fail "Connect's clients" "see ${log#"$root"/}" ;;
+  esac
+}
+
+# The suite of those who made the Connect protocol, which Go builds.
+part_conformance() {
+  local log=$results/conformance.log rc
+  start_dots
+  tests/web/conformance/run.sh release >"$log" 2>&1
+  rc=$?
+  stop_dots
+  case $rc in
+    0) pass "Connect's conformance suite" && tail -n 3 "$log" ;;
+    75) skip "Connect's conformance suite" "$(tail -n 1 "$log" | sed 's/^skipped: //')" ;;
+    *)
+      { grep -A 6 '^FAILED' "$log" || tail -n 40 "$log"; } | head -90 | sed 's/^/    /'
+      fail "Connect's conformance suite" "see ${log#"$root"/}" ;;
   esac
 }
 

@@ -2,8 +2,11 @@
 
 #include <google/protobuf/descriptor.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/http/connect_envelope.h"
 #include "server/http/connect_error.h"
@@ -38,6 +41,8 @@ absl::StatusOr<std::string> ConnectCall::MakeRequest() {
   if (request_.is_gzipped) {
     STEPWELL_ASSIGN_OR_RETURN(message, Gunzip(message, request_bytes_max_));
   }
+  // Of one that is in no envelope the port takes a few bytes more.
+  if (message.size() > request_bytes_max_) return TooLargeRequest(request_bytes_max_);
   if (!request_.form.is_json) {
     STEPWELL_RETURN_IF_ERROR(CheckBytes(*method_.input_type(), message));
     return message;
@@ -66,6 +71,8 @@ bool ConnectCall::Encode(std::string& bytes) {
   return HasRoom(bytes.size());
 }
 
+void ConnectCall::OnHeaders(RpcMetadata headers) { headers_ = LeadingHeaders(headers); }
+
 void ConnectCall::OnMessage(const std::shared_ptr<RpcCall>& call, const SharedBytes& bytes) {
   if (!request_.form.is_stream) {
     answer_ = bytes.Text();
@@ -82,7 +89,7 @@ void ConnectCall::OnMessage(const std::shared_ptr<RpcCall>& call, const SharedBy
     part = bytes;
   }
   part.Prepend(EnvelopeHead(0, part.size()));
-  if (!std::exchange(begun_, true)) exchange_->Begin(StreamHead(request_.form));
+  if (!std::exchange(begun_, true)) BeginStream();
   exchange_->Write(std::move(part), [call] { call->Next(); });
 }
 
@@ -90,7 +97,7 @@ void ConnectCall::OnEnd(const RpcStatus& status) {
   if (!request_.form.is_stream) {
     AnswerUnary(status);
   } else {
-    if (!begun_) exchange_->Begin(StreamHead(request_.form));
+    if (!begun_) BeginStream();
     exchange_->End(
         EnvelopeText(kEnvelopeEndOfStream, ConnectEndOfStream(failed_.ok() ? status : failed_)));
   }
@@ -100,7 +107,7 @@ void ConnectCall::OnEnd(const RpcStatus& status) {
 void ConnectCall::AnswerUnary(const RpcStatus& status) {
   if (status.ok() && !begun_) failed_ = {absl::StatusCode::kInternal, "the service said nothing"};
   if (!status.ok()) failed_ = status;
-  if (!failed_.ok() || !Encode(answer_)) return exchange_->Answer(ConnectErrorAnswer(failed_));
+  if (!failed_.ok() || !Encode(answer_)) return Answer(ConnectErrorAnswer(failed_));
   HttpResponse response{200, request_.form.content_type(), "", TrailerHeaders(status)};
   if (request_.accepts_gzip && answer_.size() > kPackedBytesMin) {
     answer_ = Gzip(answer_);
@@ -108,7 +115,23 @@ void ConnectCall::AnswerUnary(const RpcStatus& status) {
     response.headers.emplace_back("Vary", "Accept-Encoding");
   }
   response.body = std::move(answer_);
+  Answer(std::move(response));
+}
+
+void ConnectCall::Answer(HttpResponse response) {
+  std::move(headers_.begin(), headers_.end(), std::back_inserter(response.headers));
   exchange_->Answer(std::move(response));
+}
+
+void ConnectCall::BeginStream() {
+  HttpResponse head = StreamHead(request_.form);
+  head.headers = std::move(headers_);
+  exchange_->Begin(std::move(head));
+}
+
+absl::Status TooLargeRequest(std::size_t bytes_max) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the request is too large, allowed are ", bytes_max, " bytes"));
 }
 
 HttpResponse ConnectFailure(ConnectForm form, const RpcStatus& status) {

@@ -80,12 +80,20 @@ std::string Base64Of(const std::string& bytes) {
 }
 
 // By name, each with its values in their order.
-std::map<std::string, std::vector<std::string>> TrailersOf(const RpcStatus& status) {
-  std::map<std::string, std::vector<std::string>> trailers;
-  for (const auto& [name, value] : status.trailers) {
-    trailers[name].push_back(absl::EndsWith(name, "-bin") ? Base64Of(value) : value);
+std::map<std::string, std::vector<std::string>> ValuesOf(const RpcMetadata& metadata) {
+  std::map<std::string, std::vector<std::string>> values;
+  for (const auto& [name, value] : metadata) {
+    values[name].push_back(absl::EndsWith(name, "-bin") ? Base64Of(value) : value);
   }
-  return trailers;
+  return values;
+}
+
+HttpHeaders HeadersOf(absl::string_view prefix, const RpcMetadata& metadata) {
+  HttpHeaders headers;
+  for (const auto& [name, values] : ValuesOf(metadata)) {
+    headers.emplace_back(absl::StrCat(prefix, name), absl::StrJoin(values, ", "));
+  }
+  return headers;
 }
 
 nlohmann::json DetailJson(const google::protobuf::Any& any) {
@@ -119,12 +127,10 @@ HttpHeaders RetryHeaders(const RpcStatus& status) {
   return {{"Retry-After", RetryAfterText(*delay)}};
 }
 
+HttpHeaders LeadingHeaders(const RpcMetadata& metadata) { return HeadersOf("", metadata); }
+
 HttpHeaders TrailerHeaders(const RpcStatus& status) {
-  HttpHeaders headers;
-  for (const auto& [name, values] : TrailersOf(status)) {
-    headers.emplace_back(absl::StrCat("Trailer-", name), absl::StrJoin(values, ", "));
-  }
-  return headers;
+  return HeadersOf("Trailer-", status.trailers);
 }
 
 HttpResponse ConnectErrorAnswer(const RpcStatus& status) {
@@ -145,7 +151,7 @@ HttpResponse PlainErrorAnswer(const RpcStatus& status) {
 std::string ConnectEndOfStream(const RpcStatus& status) {
   nlohmann::json end = nlohmann::json::object();
   if (!status.ok()) end["error"] = ConnectErrorJson(status);
-  for (const auto& [name, values] : TrailersOf(status)) end["metadata"][name] = values;
+  for (const auto& [name, values] : ValuesOf(status.trailers)) end["metadata"][name] = values;
   return Text(end);
 }
 

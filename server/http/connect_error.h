@@ -20,7 +20,9 @@ int ConnectHttpStatus(absl::StatusCode code);
 nlohmann::json ConnectErrorJson(const RpcStatus& status);
 // The header Retry-After, or nothing, by a failure's details.
 HttpHeaders RetryHeaders(const RpcStatus& status);
-// The metadata that ended a call, as a unary answer has it: Trailer-NAME, values of one name in one line, bytes in base64.
+// Metadata as headers of an answer, values of one name in one line, bytes in base64: what began it, and what ended a unary
+// one, as Trailer-NAME.
+HttpHeaders LeadingHeaders(const RpcMetadata& metadata);
 HttpHeaders TrailerHeaders(const RpcStatus& status);
 // Of a unary call, or of any before its answer has begun; with Retry-After where its details say when to come again.
 // REQUIRES: not OK.

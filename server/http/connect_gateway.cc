@@ -28,7 +28,7 @@ HttpResponse UnsupportedType(const MethodDescriptor& method) {
   const std::string allowed =
       absl::StrCat(ConnectForm{.is_json = true, .is_stream = streams}.content_type(), ", ",
                    ConnectForm{.is_json = false, .is_stream = streams}.content_type());
-  HttpResponse response = HttpErrorAnswer(415, absl::StrCat("allowed here: ", allowed));
+  HttpResponse response = NoCallAnswer(415, absl::StrCat("allowed here: ", allowed));
   response.headers = {{"Accept-Post", allowed}};
   return response;
 }
@@ -144,9 +144,8 @@ HttpResponse ConnectGateway::AnswerTooLarge(const MethodDescriptor& method,
                                             const HttpRequest& head) const {
   const auto form = FindConnectForm(head, method.server_streaming());
   if (!form) return UnsupportedType(method);
-  return ConnectFailure(*form, {absl::StatusCode::kResourceExhausted,
-                                absl::StrCat("the request is too large, allowed are ",
-                                             options_.request_bytes_max, " bytes")});
+  const absl::Status refused = TooLargeRequest(options_.request_bytes_max);
+  return ConnectFailure(*form, {refused.code(), std::string(refused.message())});
 }
 
 }  // namespace stepwell

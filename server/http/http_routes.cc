@@ -27,6 +27,15 @@ HttpResponse HttpErrorAnswer(int status, const std::string& text) {
               "\n"};
 }
 
+HttpResponse NoCallAnswer(int status, const std::string& text) {
+  HttpResponse response = HttpErrorAnswer(status, text);
+  const char* const code = status == 404 ? "unimplemented" : "unknown";
+  response.body = nlohmann::json{{"code", code}, {"message", text}}.dump(
+                      -1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                  "\n";
+  return response;
+}
+
 void HttpRoutes::Add(const std::string& method, const std::string& path, HttpDoor door,
                      HttpHandler handler) {
   routes_[path][method] = {.door = door, .handler = std::move(handler)};
@@ -50,16 +59,20 @@ HttpRoutes::Found HttpRoutes::Find(const HttpRequest& head) const {
   const auto path = routes_.find(head.path);
   if (path == routes_.end()) {
     if (method == "GET" && rest_.handler) return {&rest_, {}};
-    return {nullptr, HttpErrorAnswer(404, "no such path")};
+    // Nothing but calls is posted.
+    return {nullptr, (method == "POST" ? NoCallAnswer : HttpErrorAnswer)(404, "no such path")};
   }
   if (const auto found = path->second.find(method); found != path->second.end()) {
     return {&found->second, {}};
   }
   std::string allow;
-  for (const auto& [name, ignored] : path->second) {
+  bool is_call = false;
+  for (const auto& [name, route] : path->second) {
     absl::StrAppend(&allow, allow.empty() ? "" : ", ", name, name == "GET" ? ", HEAD" : "");
+    is_call = is_call || route.too_large != nullptr;
   }
-  Found refused{nullptr, HttpErrorAnswer(405, absl::StrCat("allowed here: ", allow))};
+  const auto answer = is_call ? NoCallAnswer : HttpErrorAnswer;
+  Found refused{nullptr, answer(405, absl::StrCat("allowed here: ", allow))};
   refused.refusal.headers = {{"Allow", allow}};
   return refused;
 }

@@ -64,5 +64,7 @@ class HttpRoutes {
 
 // {"error": text}, for what is no call.
 HttpResponse HttpErrorAnswer(int status, const std::string& text);
+// For what was to be one, as Connect's clients read it: {"code", "message"}, with the code that they would give `status`.
+HttpResponse NoCallAnswer(int status, const std::string& text);
 
 }  // namespace stepwell

@@ -38,7 +38,8 @@ class HttpServer {
     // Null: wrong tokens are not counted.
     std::shared_ptr<RateLimits> rates = nullptr;
     std::uint32_t header_bytes_max = 16 << 10;
-    std::uint64_t body_bytes_max = 4 << 20;
+    // A message of 4 MiB, and what stands before it where it is in an envelope.
+    std::uint64_t body_bytes_max = (4 << 20) + 5;
     // Of answers that wait for their clients, in all.
     std::uint64_t held_bytes_max = 512 << 20;
     // Of requests' bodies that come, or wait to be worked on, in all.

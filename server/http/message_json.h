@@ -4,6 +4,7 @@
 //   STEPWELL_ASSIGN_OR_RETURN(std::string bytes, BytesOfJson(*method.input_type(), body));
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -14,7 +15,11 @@ class Descriptor;
 
 namespace stepwell {
 
-// kResourceExhausted, of both: it has too many parts (request_parts.h). kInvalidArgument: the bytes are no such message, of which gRPC would say that the service failed.
+// A thousand selectors with 32 labels each have 34,000.
+inline constexpr std::size_t kJsonElementsMax = 65'536;
+
+// Both kResourceExhausted: too much would be built of it (proto/request_bound.h), or the JSON has too many elements.
+// kInvalidArgument: the bytes are no such message, of which gRPC would say that the service failed.
 absl::Status CheckBytes(const google::protobuf::Descriptor& message,
                         const std::string& bytes_untrusted);
 // kInvalidArgument says where: also for a field that the message does not have, which would go unnoticed

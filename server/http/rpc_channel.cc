@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -21,16 +22,21 @@
 namespace stepwell {
 namespace {
 
+// Without gRPC's own, which says how the call ended and how it was packed.
+RpcMetadata MetadataOf(const std::multimap<grpc::string_ref, grpc::string_ref>& sent) {
+  RpcMetadata metadata;
+  for (const auto& [name, value] : sent) {
+    if (name.starts_with("grpc-")) continue;
+    metadata.emplace_back(std::string(name.data(), name.size()),
+                          std::string(value.data(), value.size()));
+  }
+  return metadata;
+}
+
 // REQUIRES: the call of `context` has ended.
 RpcStatus StatusOf(const grpc::Status& status, const grpc::ClientContext& context) {
-  RpcStatus ended{static_cast<absl::StatusCode>(status.error_code()), status.error_message(),
-                  status.error_details()};
-  for (const auto& [name, value] : context.GetServerTrailingMetadata()) {
-    if (name.starts_with("grpc-")) continue;  // what it says is above
-    ended.trailers.emplace_back(std::string(name.data(), name.size()),
-                                std::string(value.data(), value.size()));
-  }
-  return ended;
+  return {static_cast<absl::StatusCode>(status.error_code()), status.error_message(),
+          status.error_details(), MetadataOf(context.GetServerTrailingMetadata())};
 }
 
 constexpr char kStopping[] = "this master is stopping";
@@ -104,6 +110,8 @@ class RpcChannel::Call : public RpcCall, public std::enable_shared_from_this<Cal
     stream_->Finish(&status_, this);
   }
   void Send();
+  // REQUIRES: a read, or the end, is through.
+  void TellHeaders();
   void Give();
   void End(RpcStatus status);
 
@@ -117,6 +125,7 @@ class RpcChannel::Call : public RpcCall, public std::enable_shared_from_this<Cal
   grpc::ByteBuffer request_;
   grpc::ByteBuffer message_;
   grpc::Status status_;
+  bool told_headers_ = false;
   absl::Mutex mu_;
   Step step_ ABSL_GUARDED_BY(mu_) = Step::kBegin;
   // Said while a message was being given.
@@ -154,8 +163,14 @@ void RpcChannel::Call::Proceed(bool ok) {
     }
   }
   if (is_begin) return Send();
+  TellHeaders();
   if (is_end) return End(StatusOf(status_, context_));
   Give();
+}
+
+void RpcChannel::Call::TellHeaders() {
+  if (std::exchange(told_headers_, true)) return;
+  receiver_->OnHeaders(MetadataOf(context_.GetServerInitialMetadata()));
 }
 
 void RpcChannel::Call::Give() {

@@ -39,6 +39,9 @@ class RpcReceiver {
   virtual ~RpcReceiver() = default;
   // Made there, as it may cost something. A failure ends the call.
   virtual absl::StatusOr<std::string> MakeRequest() = 0;
+  // The metadata that begins the answer: once, before the first message or, where there is none, the end; of a call whose
+  // request was made.
+  virtual void OnHeaders(RpcMetadata /*headers*/) {}
   // Then nothing until Next.
   virtual void OnMessage(const std::shared_ptr<RpcCall>& call, const SharedBytes& bytes) = 0;
   // Once, last.

@@ -43,7 +43,7 @@ def gzip_bomb(stand: Stand) -> Answers:
     return [told(stand.post("QueryService/ListTrials", bomb, stand.reader, more="Content-Encoding: gzip\r\n")) for _ in range(4)]
 
 
-@attack("lengths of bodies that lie: huge, negative, doubled, with chunks beside", "400 or 413 or 501", known="cpp-httplib CVE-2025-46728, CVE-2026-45352")
+@attack("lengths of bodies that lie: huge, negative, doubled, with chunks beside", "400 or 429 or 501", known="cpp-httplib CVE-2025-46728, CVE-2026-45352")
 def lengths(stand: Stand) -> Answers:
     start = f"POST /stepwell.v1.QueryService/ListTrials HTTP/1.1\r\n{HEAD}Authorization: Bearer {stand.reader}\r\nContent-Type: application/json\r\n"
     ends = (

@@ -239,7 +239,7 @@ def verbs(stand: Stand) -> Answers:
     return answers
 
 
-@attack("JSON that is deep, doubled, huge in numbers, or none", "400")
+@attack("JSON that is deep, doubled, huge in numbers, or none", "400 or 429")
 def hostile_json(stand: Stand) -> Answers:
     bodies = (
         "[" * 200_000,

@@ -33,7 +33,7 @@ _FOREIGN = {
     "Python": (r"Python\.h|structmember\.h", ("client/python/core/*",)),
     "libpq": (r"libpq-fe\.h|libpq/|postgresql/", ("storage/pg_*.cc",)),
     "gRPC": (r"grpc|grpcpp/|.*\.grpc\.pb\.h$",
-             ("server/*_service.cc", "server/grpc_*.cc", "server/http/rpc_*.cc", "base/grpc_log.h", "client/agent/stream.cc", "client/agent/trace_calls.cc", "client/agent/token_calls.cc", "client/agent/clock_calls.cc", "client/cli/*.cc")),
+             ("server/*_service.cc", "server/grpc_*.cc", "server/http/rpc_*.cc", "base/grpc_log.h", "proto/request_traits.*", "client/agent/stream.cc", "client/agent/trace_calls.cc", "client/agent/token_calls.cc", "client/agent/clock_calls.cc", "client/cli/*.cc")),
     "Boost": (r"boost/", ("server/http/http_server.cc", "server/http/http_connection.*",
                           "server/http/http_head.h", "server/http/http_reading.*", "server/http/http_stream.*",
                           "server/http/http_tls.*", "server/http/http_token_watch.*")),

@@ -28,6 +28,7 @@ namespace stepwell {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 constexpr std::size_t kLargeBytes = 1 << 20;
@@ -43,8 +44,10 @@ bool Eventually(const std::function<bool()>& holds) {
 
 class Service final : public v1::QueryService::Service {
  public:
-  grpc::Status ListTrials(grpc::ServerContext*, const v1::ListTrialsRequest* request,
+  grpc::Status ListTrials(grpc::ServerContext* context, const v1::ListTrialsRequest* request,
                           v1::ListTrialsResponse* response) override {
+    BeginWith(request->name_contains(), context);
+    if (request->name_contains() == "begin, fail") return {grpc::StatusCode::NOT_FOUND, "none"};
     response->set_next_page_token(request->name_contains());
     // A MiB of it for each line of the page.
     if (request->page_size() > 0) {
@@ -61,15 +64,28 @@ class Service final : public v1::QueryService::Service {
     ++ended;
     return {over ? grpc::StatusCode::CANCELLED : grpc::StatusCode::INTERNAL, "over"};
   }
-  // Large messages for as long as they are taken.
-  grpc::Status ReadSamples(grpc::ServerContext*, const v1::ReadSamplesRequest*,
+  // Large messages for as long as they are taken; none, or one, of a trial.
+  grpc::Status ReadSamples(grpc::ServerContext* context, const v1::ReadSamplesRequest* request,
                            grpc::ServerWriter<v1::ReadSamplesResponse>* writer) override {
+    if (const std::string& trial = request->trial().external_id(); !trial.empty()) {
+      BeginWith(trial, context);
+      if (trial == "begin, say") writer->Write({});
+      return grpc::Status::OK;
+    }
     ++begun;
     v1::ReadSamplesResponse response;
     response.set_cursor(std::string(kLargeBytes, 'x'));
     while (writer->Write(response)) ++written;
     ++ended;
     return grpc::Status::OK;
+  }
+
+  static void BeginWith(const std::string& asked, grpc::ServerContext* context) {
+    if (!absl::StartsWith(asked, "begin")) return;
+    context->AddInitialMetadata("seen", "once");
+    context->AddInitialMetadata("seen", "twice");
+    context->AddInitialMetadata("raw-bin", std::string("\0\xff\r\n", 4));
+    context->AddTrailingMetadata("last", "word");
   }
 
   std::atomic<int> begun = 0;
@@ -123,6 +139,12 @@ std::string Repeated(std::string_view text, int count) {
   return all;
 }
 
+// JSON of that many bytes.
+std::string Filled(std::string json, std::size_t bytes) {
+  json.resize(bytes, ' ');
+  return json;
+}
+
 constexpr char kJson[] = "Content-Type: application/json\r\n";
 constexpr char kJsonStream[] = "Content-Type: application/connect+json\r\n";
 
@@ -150,7 +172,7 @@ TEST_F(ConnectGatewayTest, EachRequestGetsItsStatus) {
     const char* name;
     std::string request;
     const char* status;
-    const char* text;
+    std::string text;
   };
   const std::string gzip = absl::StrCat(kJson, "Content-Encoding: gzip\r\n");
   for (const Row& row : std::vector<Row>{
@@ -175,7 +197,16 @@ TEST_F(ConnectGatewayTest, EachRequestGetsItsStatus) {
            {"a form", Post("ListTrials", "Content-Type: text/plain\r\n", "{}"), "415",
             "Accept-Post: application/json, application/proto"},
            {"a stream of a unary method", Post("ListTrials", kJsonStream, ""), "415", ""},
-           {"no service has it", Post("Nothing", kJson, "{}"), "404", ""},
+           {"in no form of a call", Post("ListTrials", "Content-Type: application/foo\r\n", ""),
+            "415",
+            "\r\n\r\n{\"code\":\"unknown\",\"message\":\"allowed here: application/json, "
+            "application/proto\"}\n"},
+           {"no service has it", Post("Nothing", kJson, "{}"), "404",
+            "\r\n\r\n{\"code\":\"unimplemented\",\"message\":\"no such path\"}\n"},
+           {"a call that is deleted",
+            "DELETE /stepwell.v1.QueryService/ListTrials HTTP/1.1\r\nHost: localhost\r\n"
+            "Connection: close\r\n\r\n",
+            "405", "\r\n\r\n{\"code\":\"unknown\",\"message\":\"allowed here: POST\"}\n"},
            {"asked of a GET",
             "GET /stepwell.v1.QueryService/ListTrials?encoding=json&message={} HTTP/1.1\r\n"
             "Host: localhost\r\nConnection: close\r\n\r\n",
@@ -197,12 +228,22 @@ TEST_F(ConnectGatewayTest, EachRequestGetsItsStatus) {
             Post("QueryBuckets", "Content-Type: application/proto\r\n",
                  Repeated(std::string_view("\x12\0", 2), 1 << 20)),
             "429",
-            "\"message\":\"the request has more than 65536 parts (messages, texts, elements)\""},
+            "\"message\":\"the request has too many parts (messages, labels, texts): 16 MiB are "},
            {"the same in JSON",
             Post("QueryBuckets", kJson,
                  absl::StrCat("{\"selectors\":[", Repeated("{},", 1 << 20), "{}]}")),
-            "429",
-            "\"message\":\"the request has more than 65536 parts (messages, texts, elements)\""},
+            "429", "\"message\":\"the request has more than 65536 elements\""},
+           {"a call of all that is allowed", Post("ListTrials", kJson, Filled("{}", 4 << 20)),
+            "200", "\r\n\r\n{}"},
+           {"one of a byte more", Post("ListTrials", kJson, Filled("{}", (4 << 20) + 1)), "429",
+            "allowed are 4194304 bytes\"}"},
+           {"a stream whose request is all that is allowed",
+            Post("ReadSamples", kJsonStream,
+                 EnvelopeText(0, Filled("{\"trial\":{\"externalId\":\"x\"}}", 4 << 20))),
+            "200", EnvelopeText(2, "{}")},
+           {"one whose request is a byte more",
+            Post("ReadSamples", kJsonStream, EnvelopeText(0, Filled("{}", (4 << 20) + 1))), "200",
+            "{\"error\":{\"code\":\"resource_exhausted\""},
            {"a call that is too large", Post("ListTrials", kJson, std::string(5 << 20, ' ')), "429",
             "\r\n\r\n{\"code\":\"resource_exhausted\",\"message\":\"the request is too large, "
             "allowed are 4194304 bytes\"}"},
@@ -232,6 +273,39 @@ TEST_F(ConnectGatewayTest, EachRequestGetsItsStatus) {
     EXPECT_THAT(answer, StartsWith(absl::StrCat("HTTP/1.1 ", row.status, " ")));
     EXPECT_THAT(answer, HasSubstr(row.text));
     EXPECT_THAT(answer, HasSubstr("X-Content-Type-Options: nosniff\r\n"));
+  }
+}
+
+TEST_F(ConnectGatewayTest, MetadataThatBeginsAnAnswerComesAsItsHeaders) {
+  Start();
+  const auto stream = [](const std::string& trial) {
+    return Post("ReadSamples", kJsonStream,
+                EnvelopeText(0, absl::StrCat("{\"trial\":{\"externalId\":\"", trial, "\"}}")));
+  };
+  struct Row {
+    const char* name;
+    std::string request;
+    const char* status;
+    std::string text;
+  };
+  const std::string unary = "\r\nTrailer-last: word\r\n";
+  for (const Row& row : std::vector<Row>{
+           {"unary", Post("ListTrials", kJson, "{\"nameContains\":\"begin\"}"), "200", unary},
+           {"one that fails", Post("ListTrials", kJson, "{\"nameContains\":\"begin, fail\"}"),
+            "404", unary},
+           {"a stream", stream("begin, say"), "200",
+            EnvelopeText(0, "{}") + "\r\n23\r\n" +
+                EnvelopeText(2, "{\"metadata\":{\"last\":[\"word\"]}}")},
+           {"a stream of no message", stream("begin"), "200",
+            "\r\n\r\n23\r\n" + EnvelopeText(2, "{\"metadata\":{\"last\":[\"word\"]}}")},
+       }) {
+    SCOPED_TRACE(row.name);
+    const std::string answer = Exchange(row.request);
+    EXPECT_THAT(answer, StartsWith(absl::StrCat("HTTP/1.1 ", row.status, " ")));
+    EXPECT_THAT(answer, HasSubstr("\r\nseen: once, twice\r\n"));
+    EXPECT_THAT(answer, HasSubstr("\r\nraw-bin: AP8NCg\r\n"));
+    EXPECT_THAT(answer, HasSubstr(row.text));
+    EXPECT_THAT(answer, Not(HasSubstr("grpc-")));
   }
 }
 
