@@ -86,7 +86,7 @@ def crowd_beside_a_client(stand: Stand) -> Answers:
     over.wait(3)
     answers = []
     for _ in range(4):
-        answers.append(patiently(stand, "127.0.6.9", stand.admin, "IngestService/WriteChunks", wire.field(1, b"x" * 3_900_000)))
+        answers.append(patiently(stand, "127.0.6.9", stand.admin, "IngestService/WriteChunks", wire.field(1, wire.field(3, wire.field(5, b"x" * 3_900_000)))))
     over.set()
     for stranger in strangers:
         stranger.join()

@@ -68,7 +68,7 @@ def envelopes(stand: Stand) -> Answers:
     return answers
 
 
-@attack("messages of gRPC whose length lies, packed ones, and bytes that are none", "INTERNAL", known="Dynolog, xpu_timer, TraceML")
+@attack("messages of gRPC whose length lies, packed ones, and bytes that are none", "INTERNAL or INVALID_ARGUMENT", known="Dynolog, xpu_timer, TraceML")
 def grpc_lengths(stand: Stand) -> Answers:
     answers = []
     for body in (

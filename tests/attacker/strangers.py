@@ -132,7 +132,7 @@ def grpc_without(stand: Stand) -> Answers:
 FORGED = "2026-01-01T00:00:00.000000Z info forged by=attacker"
 
 
-@attack("every method of gRPC without a token, with bytes that are no message: gRPC answers those itself, of what is there", "INTERNAL or UNAUTHENTICATED")
+@attack("every method of gRPC without a token, with bytes that are no message: gRPC answers those itself, of what is there", "INVALID_ARGUMENT or UNAUTHENTICATED")
 def grpc_without_message(stand: Stand) -> Answers:
     connection = stand.connect()
     return [code(connection.call(f"/stepwell.v1.{method.path}", [], raw_body=h2.grpc_frame(b"\xff\xff"))[0]) for method in methods()]
