@@ -363,7 +363,7 @@ async function bucketsOf(agent) {
 
 test("a zoom by keys loads finer data", async () => {
   await begin(`#/trial/${cluster.trialId}/metrics`, `${cpu} .legend li >> nth=2`);
-  const told = async (words) => until(words, async () => (await text(`${cpu} .chart-place`)) === words);
+  const told = async (words) => until(words, async () => (await text('[data-metric="memory/memory_free"] .chart-place')) === words);
   await told("newest means");
   const whole = await bucketsOf("node-1");
   assert.ok(whole.distanceMs > 300 && whole.samples > 2, `of ${clusterSeconds} s: ${JSON.stringify(whole)}`);
