@@ -4,7 +4,7 @@
 //   STEPWELL_BROWSER_TEST=BIN-FOLDER:PAGE-FOLDER:PLAYWRIGHT:CHROMIUM:RECORDER-LIBRARY node --test charts_test.mjs
 import assert from "node:assert/strict";
 import { before, test } from "node:test";
-import { RawWriters } from "./raw_writer.mjs";
+import { decode, RawWriters } from "./raw_writer.mjs";
 import { clusterSeconds, writeCluster } from "./scenes.mjs";
 import { deadlineMs, Stand, until } from "./stand.mjs";
 import { bin, closesAtEnd, count, foreign, loaded, openTab, page, seen, show, tab, text, troubles } from "./tab.mjs";
@@ -131,6 +131,21 @@ test("a window reaches from the newest sample so far back", async () => {
   assert.deepEqual(await addressed(), { range: null, live: 300 });
   await tab.selectOption(window, { label: "all there is" });
   await ranges("all of it", null);
+});
+
+test("timings ask for a bucket for each two pixels of the window, 400 at most, from the first question on", async () => {
+  for (const [width, least, most] of [[1280, 400, 400], [360, 140, 175]]) {
+    await tab.setViewportSize({ width, height: 900 });
+    await show("#/trials");
+    await seen("tbody tr");
+    const question = tab.waitForRequest((request) => request.url().endsWith("/QueryBuckets") && decode("QueryBucketsRequest", request.postDataBuffer()).axis.case === "batchRange");
+    await show(`#/trial/${cluster.trialId}/timings`);
+    const { maxBuckets } = decode("QueryBucketsRequest", (await question).postDataBuffer());
+    assert.ok(maxBuckets >= least && maxBuckets <= most, `${maxBuckets} buckets at ${width}`);
+    await seen('[data-metric="throughput"] canvas');
+    if (width === 1280) assert.equal(Number(await tab.getAttribute('[data-metric="throughput"] .chart-canvas', "data-values")), cluster.steps, "a bucket for each batch");
+  }
+  await tab.setViewportSize({ width: 1280, height: 900 });
 });
 
 test("nothing went wrong in the page, and nothing was asked of others", () => {

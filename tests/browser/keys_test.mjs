@@ -350,7 +350,7 @@ test("the exact times of a range are told to who comes to it by keys", async () 
   assert.equal(await tab.locator("[data-range] .hint").isVisible(), true);
   assert.match(await text("[data-range] .hint"), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\S* to \d{4}-/);
   // Of what a chart is stands in it, for all.
-  assert.equal(await text(`${cpu} .chart-head`).then((words) => words.replace(/\s+/g, " ")), "cpu_util_simple cpu, single samples");
+  assert.equal(await text(`${cpu} .chart-head`).then((words) => words.replace(/\s+/g, " ")), "cpu_util_simple cpu, from single samples");
 });
 
 /** Of one series: how far its buckets are apart, at least, and how many samples each has, at most (the column before `nan`). */
@@ -363,6 +363,8 @@ async function bucketsOf(agent) {
 
 test("a zoom by keys loads finer data", async () => {
   await begin(`#/trial/${cluster.trialId}/metrics`, `${cpu} .legend li >> nth=2`);
+  const told = async (words) => until(words, async () => (await text('[data-metric="memory/memory_free"] .chart-place')) === words);
+  await told("newest means");
   const whole = await bucketsOf("node-1");
   assert.ok(whole.distanceMs > 300 && whole.samples > 2, `of ${clusterSeconds} s: ${JSON.stringify(whole)}`);
   await tab.focus("main");
@@ -376,6 +378,8 @@ test("a zoom by keys loads finer data", async () => {
     const found = await bucketsOf("node-1");
     return found.samples === 1 && found;
   });
+  await tab.focus("main");
+  await told("newest values");
   assert.ok(near.distanceMs <= whole.distanceMs / 3 && near.count > 200, `${JSON.stringify(near)} after ${JSON.stringify(whole)}`);
 });
 

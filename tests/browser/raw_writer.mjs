@@ -59,7 +59,7 @@ function chunk(writer, body) {
   return { message: { case: "chunk", value: { writer, sequence: 1n, sealedTimeUs, body, crc32c: crc32c(Buffer.concat([head, body])) } } };
 }
 
-/** All series have one clock; where `value` gives null there is no sample. */
+/** All series have one clock, whose `stepUs` is a number, or a list of each tick's; where `value` gives null there is no sample. */
 function table({ series, startUs, stepUs, ticks, firstBatch = -1 }) {
   const columns = series.map(({ value }, at) => {
     const values = Array.from({ length: ticks }, (_, tick) => value(tick));
@@ -69,7 +69,7 @@ function table({ series, startUs, stepUs, ticks, firstBatch = -1 }) {
     return { ref: at + 1, doubles, presence };
   });
   return {
-    tickGroup: 1, firstTimeUs: BigInt(startUs), timeDeltasUs: Array(ticks - 1).fill(BigInt(stepUs)),
+    tickGroup: 1, firstTimeUs: BigInt(startUs), timeDeltasUs: Array.from({ length: ticks - 1 }, (_, at) => BigInt(stepUs[at] ?? stepUs)),
     firstBatch, batchDeltas: firstBatch < 0 ? [] : Array(ticks - 1).fill(1), columns,
   };
 }

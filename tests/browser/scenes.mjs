@@ -65,13 +65,26 @@ export async function writeCluster(raw, trial = "cluster", { pace = 1, isWhole =
         firstTimeUs: BigInt(startUs + clusterGap.from * secondUs), lastTimeUs: BigInt(startUs + clusterGap.to * secondUs) }] : [],
     });
   }
+  const ranks = [0, 1, 2, 3].map((rank) => seriesOfRank(rank, pace));
+  const stepUs = togetherUs(ranks.map(([step]) => step.value));
   let trialId;
-  for (let rank = 0; rank < 4; ++rank) trialId = await raw.write({ ...ranked(trial, rank, startUs, pace), agent: nodes[rank % nodes.length] });
-  return { trialId, startUs };
+  for (const [rank, series] of ranks.entries()) trialId = await raw.write({ trial, rank, startUs, stepUs, ticks: stepUs.length, firstBatch: 0, series, agent: nodes[rank % nodes.length] });
+  return { trialId, startUs, steps: stepUs.length };
 }
 
-/** A step of half a second, as scopes divide it; `pace` is how much longer it takes. */
-function ranked(trial, rank, startUs, pace) {
+/** Of each step that ends within the trial: what it takes with the slowest rank, for which the others wait. */
+function togetherUs(ranks) {
+  const all = [];
+  for (let tick = 0, left = clusterSeconds * secondUs; ; ++tick) {
+    const us = Math.ceil(Math.max(...ranks.map((seconds) => seconds(tick))) * secondUs);
+    left -= us;
+    if (left < 0) return all;
+    all.push(us);
+  }
+}
+
+/** A step of half a second, as scopes divide it; `pace` is how much longer it takes. The step is the first. */
+function seriesOfRank(rank, pace) {
   const slow = pace * (rank === 2 ? 1.25 : 1);
   // Now and then one waits for its storage: a step in some forty, of a rank by itself.
   const stalls = (tick) => (noise(tick, 70 + rank) > 0.95 ? 0.6 : 0);
@@ -82,14 +95,11 @@ function ranked(trial, rank, startUs, pace) {
     "dataloader_next": (tick) => seconds(0.16, 100)(tick) + 0.5 * slow * stalls(tick), "to_device": seconds(0.03, 110), "train_batch": seconds(0.78),
     "train_batch/forward": seconds(0.27, 120), "train_batch/backward": seconds(0.39, 130), "train_batch/optimizer": seconds(0.1, 140),
   };
-  return {
-    trial, rank, startUs, stepUs: secondUs / 2, ticks: clusterSeconds * 2, firstBatch: 0,
-    series: [
-      { group: "timing", name: "step", unit: "seconds", kind: duration, value: (tick) => 0.5 * slow * (uneven(tick) + stalls(tick)) },
-      ...Object.entries(scopes).map(([name, value]) => ({ group: "timing", name, unit: "seconds", kind: duration, value })),
-      { group: "training", name: "loss", value: (tick) => (2.3 + 0.12 * rank) * Math.exp(-tick / ((150 - 12 * rank) * pace)) + 0.09 * noise(tick, 80 + rank) + 0.4 + 0.12 * rank },
-    ],
-  };
+  return [
+    { group: "timing", name: "step", unit: "seconds", kind: duration, value: (tick) => 0.5 * slow * (uneven(tick) + stalls(tick)) },
+    ...Object.entries(scopes).map(([name, value]) => ({ group: "timing", name, unit: "seconds", kind: duration, value })),
+    { group: "training", name: "loss", value: (tick) => (2.3 + 0.12 * rank) * Math.exp(-tick / ((150 - 12 * rank) * pace)) + 0.09 * noise(tick, 80 + rank) + 0.4 + 0.12 * rank },
+  ];
 }
 
 /** As many bytes of UTF-8, whatever it begins with. */

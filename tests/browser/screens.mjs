@@ -58,6 +58,7 @@ try {
         await tab.reload();
         await seen(anything);
         await loaded(name);
+        if (name === "admin") await seen('dd:text-matches("/s$")'); // its second look
         await shownWhole(width);
         await tab.screenshot({ path: join(folder, `${name}-${width}-${theme}.jpg`), type: "jpeg", quality: 80 });
       }

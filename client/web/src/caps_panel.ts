@@ -148,7 +148,7 @@ export class CapsPanel {
       (Object.keys(ownerNames) as Owner[]).map((one) => h("option", { value: one }, ownerNames[one])));
     owner.value = place.owner;
     name.disabled = place.owner === "all";
-    fill(this.pick, h("form", { class: "tools spaced", onsubmit: (event: SubmitEvent) => {
+    fill(this.pick, h("form", { class: "tools spaced place", onsubmit: (event: SubmitEvent) => {
       event.preventDefault();
       if (owner.value !== "all" && name.value.trim() === "") name.focus();
       else {

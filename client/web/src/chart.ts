@@ -11,7 +11,7 @@ import { bucketWords, oddBands, summed, totalWords, type OddBand } from "./core/
 import { lineLook, type LineLook } from "./core/palette";
 import { inSight, type AxisKind, type Range } from "./core/range";
 import { clockText } from "./core/time_text";
-import { countText, rangeText, tickTexts, valueText } from "./core/units";
+import { countText, meanTexts, tickTexts, valueText } from "./core/units";
 import { bdi, fill, h } from "./dom";
 import { gapWords, longestWords } from "./gap_words";
 import { LegendValue } from "./legend_value";
@@ -397,7 +397,7 @@ export class Chart {
     // Told in the chart that a person is on, not in all that share its cursor. Only there its width is asked
     // for: that lays the page out.
     const band = pointed === null || data.bands.length === 0 || !this.element.matches(":hover, :focus-within") ? null : this.bandNear(data, pointed);
-    const words = at === null ? rest?.words ?? "newest values" : this.placeWords(at, data);
+    const words = at === null ? rest?.words ?? (data.aligned.hasMeans ? "newest means" : "newest values") : this.placeWords(at, data);
     fill(this.place, words, gapWords(this.longestGap, band));
   }
 
@@ -421,7 +421,7 @@ export class Chart {
       const below = which === 0 ? 0 : data.aligned.lines[which - 1]?.means[at] ?? 0;
       return [`${((mean - below) * 100).toFixed(1)} %`, ""];
     }
-    return [valueText(mean, data.unit), rangeText(line.mins[at] ?? mean, line.maxs[at] ?? mean, data.unit)];
+    return meanTexts(mean, line.mins[at] ?? mean, line.maxs[at] ?? mean, data.unit);
   }
 
   private placeWords(at: number, data: ChartData): string {

@@ -21,10 +21,10 @@ export function seriesOfCharts(answers: readonly QueryBucketsResponse[]): Map<st
       else if (known.answer === answer) known.series.push(one);
     }
   }
-  // In an order of their own: each answer's may be another, and a line keeps its colour.
+  // In an order of their own, that of their names, ranks first: each answer's may be another, and a line keeps its colour.
   for (const { series } of found.values()) {
     if (series.length < 2) continue;
-    const texts = new Map(series.map((one) => [one, labelsText(one.key?.labels ?? {})]));
+    const texts = new Map(series.map((one) => [one, `${one.key?.labels["rank"] ?? ""} ${labelsText(one.key?.labels ?? {})}`]));
     series.sort((a, b) => naturally(texts.get(a) ?? "", texts.get(b) ?? ""));
   }
   return found;

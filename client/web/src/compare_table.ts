@@ -69,11 +69,11 @@ export class CompareTable {
     if (this.filter.show(filter) || isReordered) this.showRows();
   }
 
-  /** `range`: of what, in words; "" = all. */
+  /** `range`: of what, in words. Ranks, machines and GPUs are folded: of all of them. */
   show(answer: CompareTrialsResponse, names: readonly string[], opened: readonly string[], range: string): void {
     this.answer = answer;
     this.opened = new Set(opened);
-    this.heading.textContent = `Means${range === "" ? "" : ` of ${range}`}, and their change from the first trial`;
+    this.heading.textContent = `Means of ${range} over all ranks and machines, and change from the first`;
     const headed = JSON.stringify(names);
     if (headed !== this.headed) {
       this.headed = headed;

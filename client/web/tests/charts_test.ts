@@ -193,6 +193,12 @@ test("lines break at NaN and infinities, which extents leave out", () => {
   assert.equal(extentOf([]), null);
 });
 
+test("a chart is of means where some bucket holds several samples, NaN or not", () => {
+  const of = (counts: readonly bigint[], nans: readonly bigint[]) => aligned([answered([1, 2]), answered([1, 2], [...counts], [...nans])], 0, 1).hasMeans;
+  assert.deepEqual([of([1n, 1n], [0n, 0n]), of([1n, 2n], [0n, 0n]), of([1n, 1n], [0n, 1n])], [false, true, true]);
+  assert.ok(!aligned([{ indexes: [0], means: [1], mins: [1], maxs: [1] }], 0, 1).hasMeans);
+});
+
 test("a line whose newest samples are NaN or infinite has these as its newest, not the number before", () => {
   const newest = (means: number[], counts?: bigint[], nans?: bigint[]) => {
     const [line] = aligned([answered(means, counts, nans)], 0, 1).lines;

@@ -117,7 +117,7 @@ test("an answer that grows by its ends is the one that all of it would give", ()
 function slowlyAligned(series: readonly Bucketed[], breaks: readonly number[][], start: number, width: number) {
   const indexes = [...new Set([...series.flatMap((one) => one.indexes), ...breaks.flat()])].sort((a, b) => a - b);
   return {
-    width,
+    width, hasMeans: false,
     places: indexes.map((index) => start + (index + 0.5) * width),
     lines: series.map((one, which) => {
       const of = (column: readonly number[]) => indexes.map((index) => {

@@ -6,7 +6,7 @@ import { csvText } from "../src/core/csv";
 import { rangesText } from "../src/core/numbers";
 import { printable, shortened } from "../src/core/printable";
 import { agoText, clockText, isoText, parseTime, timeText } from "../src/core/time_text";
-import { countText, percentTexts, plural, rangeText, secondsText, tickTexts, valueText } from "../src/core/units";
+import { countText, meanTexts, percentTexts, plural, rangeText, secondsText, tickTexts, valueText } from "../src/core/units";
 import { wrapped } from "../src/core/wrapping";
 
 test("values read as on the command line", () => {
@@ -135,6 +135,10 @@ test("a range names its unit once, and is none where both ends read alike", () =
   assert.equal(rangeText(2 ** 20, 3 * 2 ** 30, "bytes"), "1.00 MiB … 3.00 GiB");
   assert.equal(rangeText(0.5, 600, "seconds"), "500 ms … 10.0 min");
   assert.equal(rangeText(1, 2, ""), "1 … 2");
+  // A mean and its range have as many decimals, as far as these are told; whole numbers have none.
+  assert.deepEqual(meanTexts(467.98, 427.14, 505.83, "1/s"), ["468.0 /s", "427.1 … 505.8 /s"]);
+  assert.deepEqual(meanTexts(0.5002, 0.00012, 101.24, ""), ["0.5002", "0.00012 … 101.2"]);
+  assert.deepEqual([meanTexts(2.5, 1, 4, ""), meanTexts(50, 20.04, 90, "percent"), meanTexts(0.9999e-7, 1e-9, 2.5, "")], [["2.5", "1 … 4"], ["50.0 %", "20.0 … 90.0 %"], ["9.999e-8", "1e-9 … 2.5"]]);
   assert.equal(rangeText(10.001, 10.002, "percent"), "");
   assert.equal(rangeText(-Infinity, 3, "percent"), "−infinity … 3.0 %");
 });

@@ -94,6 +94,8 @@ test("labels choose, in a natural order, and what lacks a label stays", () => {
 test("lines are named by what tells them apart", () => {
   assert.deepEqual(lineNames([all[1] as KnownSeries, all[2] as KnownSeries]), ["device=GPU-2", "device=GPU-10"]);
   assert.deepEqual(lineNames([all[0] as KnownSeries]), [""]);
+  // A rank before the agent that it ran on.
+  assert.deepEqual(lineNames(["0", "1"].map((rank) => ({ labels: { agent: `node-${rank}`, rank } }))), ["rank=0 agent=node-0", "rank=1 agent=node-1"]);
 });
 
 test("more lines than an eye can tell apart become one", () => {

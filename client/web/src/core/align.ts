@@ -35,6 +35,8 @@ export interface Aligned {
   readonly places: number[];
   /** Of a bucket. */
   readonly width: number;
+  /** Some bucket holds more than one sample. */
+  readonly hasMeans: boolean;
   readonly lines: AlignedLine[];
 }
 
@@ -140,7 +142,8 @@ export function aligned(series: readonly Bucketed[], start: number, width: numbe
     const odd = hasOdd ? oddOf(one, row) : noneOdd;
     return { ...line, last, odd, total: totalOf(one, odd) };
   });
-  return { places, width, lines };
+  const hasMeans = series.some(({ counts, nanCounts }) => counts?.some((count, i) => Number(count) + Number(nanCounts?.[i] ?? 0n) > 1));
+  return { places, width, hasMeans, lines };
 }
 
 export interface Extent {

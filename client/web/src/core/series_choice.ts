@@ -88,9 +88,9 @@ export function wanted(series: KnownSeries, labels: ReadonlyMap<string, readonly
   return true;
 }
 
-/** What tells the series of one chart apart: the labels in which they differ. */
+/** What tells the series of one chart apart: the labels in which they differ, a rank first: its agent is where it ran. */
 export function lineNames(series: readonly { labels: Readonly<Record<string, string>> }[]): string[] {
-  const names = [...new Set(series.flatMap((one) => Object.keys(one.labels)))].sort();
+  const names = [...new Set(series.flatMap((one) => Object.keys(one.labels)))].sort((a, b) => Number(b === "rank") - Number(a === "rank") || (a < b ? -1 : 1));
   const telling = names.filter((name) => new Set(series.map((one) => one.labels[name])).size > 1);
   return series.map((one) => {
     const parts = telling.filter((name) => one.labels[name] !== undefined).map((name) => `${name}=${one.labels[name]}`);

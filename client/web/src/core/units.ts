@@ -50,8 +50,22 @@ export function secondsText(value: number): string {
   return scaled(value, seconds, "");
 }
 
-/** `value` in the unit of its series: "82.9 %", "1.20 GiB/s". */
-export function valueText(value: number, unit: string): string {
+/** Of a number as it is written; 0 where it has an exponent. */
+function decimalsOf(number: string): number {
+  return /^-?\d+\.(\d+)$/.exec(number)?.[1]?.length ?? 0;
+}
+
+/** Four digits without zeros at their end, but for those that make `decimals`. */
+function plainText(value: number, decimals: number): string {
+  const full = value.toPrecision(4);
+  const short = String(Number(full));
+  const least = Math.min(decimals, decimalsOf(full));
+  return decimalsOf(short) < least ? value.toFixed(least) : short;
+}
+
+/** `value` in the unit of its series: "82.9 %", "1.20 GiB/s". `decimals`: at least, of a number without a scale that is not whole and has
+ *  them within four digits. */
+export function valueText(value: number, unit: string, decimals = 0): string {
   if (!Number.isFinite(value)) return nonFinite(value);
   if (unit === "bytes") return scaled(value, bytes, "");
   if (unit === "bytes/s") return scaled(value, bytes, "/s");
@@ -62,7 +76,7 @@ export function valueText(value: number, unit: string): string {
   if ((whole || Math.abs(value) >= 1000) && Math.abs(value) < 1e15) {
     number = countText(BigInt(Math.round(value)));
   } else {
-    number = String(Number(value.toPrecision(4)));
+    number = plainText(value, decimals);
   }
   if (unit === "" || unit === "1") return number;
   // "1/s" is said as "82.9 /s".
@@ -70,12 +84,18 @@ export function valueText(value: number, unit: string): string {
 }
 
 /** From the smallest to the largest, the unit once where it is the same; "" where both read alike: "76.2 … 76.7 %". */
-export function rangeText(min: number, max: number, unit: string): string {
-  const [low, high] = [valueText(min, unit), valueText(max, unit)];
+export function rangeText(min: number, max: number, unit: string, decimals = 0): string {
+  const [low, high] = [valueText(min, unit, decimals), valueText(max, unit, decimals)];
   if (low === high) return "";
   const [number = "", ...name] = low.split(" ");
   const isSame = name.length > 0 && Number.isFinite(min) && high.endsWith(` ${name.join(" ")}`);
   return `${isSame ? number : low} … ${high}`;
+}
+
+/** A mean and its range as they stand together: "468.0 /s", not "468 /s", beside "427.1 … 505.8 /s". */
+export function meanTexts(mean: number, min: number, max: number, unit: string): [mean: string, range: string] {
+  const decimals = Math.max(...[mean, min, max].map((one) => decimalsOf(valueText(one, unit).split(" ")[0] ?? "")));
+  return [valueText(mean, unit, decimals), rangeText(min, max, unit, decimals)];
 }
 
 /** Shares (0 ... 1) as percents of one decimal whose sum is that of the shares, by largest remainder. */

@@ -76,7 +76,7 @@ export class AdminPage implements Page {
     const now = performance.now();
     const before = this.before;
     const rate = before && now > before.at && status.samplesCommitted >= before.answer.samplesCommitted
-      ? `${countText(Math.round((Number(status.samplesCommitted - before.answer.samplesCommitted) * 1000) / (now - before.at)))} /s` : "…";
+      ? `${countText(Math.round((Number(status.samplesCommitted - before.answer.samplesCommitted) * 1000) / (now - before.at)))} /s` : "measuring …";
     this.before = { answer: status, at: now };
     const facts: readonly (readonly [string, Part])[] = [
       ["Role", status.role], ["Database", status.databaseUp ? "up" : h("span", { class: "worse" }, `down: ${printable(status.databaseError)}`)], ["Its disk", diskWords(status)],

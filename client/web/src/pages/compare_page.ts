@@ -188,11 +188,12 @@ export class ComparePage implements Page {
   private item(id: string, at: number): HTMLElement {
     const { trials } = this.view;
     const { trial, completeness } = this.answeredTrial(id) ?? {};
-    return h("li", { class: "line" }, swatch(lineLook(at, theme())),
-      h("a", { href: formatView(trialView(id)), "data-focus": `open-${id}` }, bdi(this.name(id))), at === 0 ? h("span", { class: "muted" }, " what the others are compared with ") : " ",
-      trial ? stateBadge(trial.state, `state-${id}`) : null, " ", completeness && completenessBadge(completeness, formatView({ ...trialView(id), tab: "completeness" })), " ",
-      at > 0 && h("button", { type: "button", "data-focus": `first-${id}`, onclick: () => this.change({ trials: [id, ...trials.filter((one) => one !== id)] }) }, "Make first"), " ",
-      h("button", { type: "button", "data-focus": `remove-${id}`, "aria-label": `Remove ${this.name(id)}`, onclick: () => this.change({ trials: trials.filter((one) => one !== id) }) }, "Remove"));
+    return h("li", {}, h("div", { class: "line" }, swatch(lineLook(at, theme())),
+      h("a", { href: formatView(trialView(id)), "data-focus": `open-${id}` }, bdi(this.name(id))), at === 0 && h("span", { class: "muted" }, "the base"),
+      trial ? stateBadge(trial.state, `state-${id}`) : null, completeness && completenessBadge(completeness, formatView({ ...trialView(id), tab: "completeness" })),
+      h("span", { class: "actions" },
+        at > 0 && h("button", { type: "button", "data-focus": `first-${id}`, onclick: () => this.change({ trials: [id, ...trials.filter((one) => one !== id)] }) }, "Make first"),
+        h("button", { type: "button", "data-focus": `remove-${id}`, "aria-label": `Remove ${this.name(id)}`, onclick: () => this.change({ trials: trials.filter((one) => one !== id) }) }, "Remove"))));
   }
 
   /** What can be added; a list that is open stays as it is. */
@@ -319,7 +320,7 @@ export class ComparePage implements Page {
     this.table.element.hidden = this.hides = false;
     this.showHead();
     fill(this.note);
-    this.table.show(means, this.names(view), openedCharts(view.metrics), this.rangeWords(view));
+    this.table.show(means, this.names(view), openedCharts(view.metrics), this.rangeWords(view) || (view.axis === "batch" ? "all batches" : "the whole time"));
   }
 
   /** False = given up before all was drawn. */

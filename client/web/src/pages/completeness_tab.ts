@@ -26,6 +26,13 @@ interface Kinds {
   readonly lead: number;
 }
 
+/** "2 (node-2)" of a machine's sampler, "3 (rank 1)". */
+function writerWords(writerNo: number, writers: readonly Writer[]): Part {
+  const of = writers.find((one) => one.writerNo === writerNo);
+  if (!of || (!of.isSampler && of.rank < 0)) return String(writerNo);
+  return [`${writerNo} (`, of.isSampler ? bdi(printable(of.agentId)) : `rank ${of.rank}`, ")"];
+}
+
 function table(caption: string, heads: readonly string[], rows: readonly Part[][], { numbers, times, lead }: Kinds): HTMLElement {
   const kind = (at: number): string => (numbers.includes(at) ? "number" : times.includes(at) ? "nowrap" : at === lead ? "lead" : "");
   return scroller(caption, h("table", { class: "cards" },
@@ -54,8 +61,8 @@ export class CompletenessTab implements TrialTab {
       held.gaps.length > 0 && h("section", { class: "panel" }, h("h2", {}, `Gaps (${countText(held.gaps.length)}${held.gapsTruncated ? " and more" : ""})`),
         table("Gaps", ["Cause", "Samples", "Group", "Writer", "From (UTC)", "To (UTC)", "Reason"], held.gaps.map((gap) => [
           causeWords(gap.cause), gap.sampleCount > 0n ? countText(gap.sampleCount) : "unknown", bdi(gap.metricGroup === "" ? "all" : printable(gap.metricGroup)),
-          gap.writerNo === 0 ? "all" : String(gap.writerNo), utc(gap.firstTimeUs), utc(gap.lastTimeUs), bdi(printable(gap.reason)),
-        ]), { numbers: [1, 3], times: [4, 5], lead: 0 }),
+          gap.writerNo === 0 ? "all" : writerWords(gap.writerNo, info.writers), utc(gap.firstTimeUs), utc(gap.lastTimeUs), bdi(printable(gap.reason)),
+        ]), { numbers: [1], times: [4, 5], lead: 0 }),
         held.gaps.length > rowsMax && h("p", { class: "muted" }, `The first ${rowsMax} are listed; 'stepwell report' counts all of them.`)),
       h("section", { class: "panel" }, h("div", { class: "tools" }, h("h2", {}, `Writers (${countText(info.writers.length)})`), info.writers.length > 0 && statesMark(writerHints())),
         info.writers.length === 0 ? h("p", { class: "muted" }, isRunning(info) ? "None has opened yet." : "None has opened.")
@@ -68,7 +75,7 @@ export class CompletenessTab implements TrialTab {
   }
 
   private row(writer: Writer): Part[] {
-    const what = writer.isSampler ? "sampler of a machine" : writer.rank < 0 ? "process without rank" : `rank ${writer.rank}`;
+    const what = writer.isSampler ? ["sampler of ", bdi(printable(writer.agentId))] : writer.rank < 0 ? "process without rank" : `rank ${writer.rank}`;
     const isOpen = writer.state === TrialState.RUNNING || writer.state === TrialState.LOST;
     return [String(writer.writerNo), what, stateBadge(writer.state, "", writerHint(writer.state)), String(writer.attempt), bdi(printable(writer.agentId)),
       countText(writer.committedSequence), writer.seenTimeUs > 0n ? utc(writer.seenTimeUs) : isOpen ? "not since the master started" : "–"];

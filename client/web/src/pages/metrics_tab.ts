@@ -454,7 +454,7 @@ export class MetricsTab implements TrialTab {
     });
     if (follows) card.chart.follow(data);
     else card.chart.show(data());
-    card.source.textContent = `, ${resolutionWords(answer.resolution)}`;
+    card.source.textContent = `, from ${resolutionWords(answer.resolution)}`;
   }
 
   private emptyNote(view: TrialView): HTMLElement {

@@ -238,7 +238,8 @@ export class TimingsTab implements TrialTab {
       this.showTools();
       return isRunning(info) && view.start === null ? "fine" : "stop";
     }
-    const wanted = Math.min(400, bucketCount(this.chart.width() / 2, 64, range));
+    // Of the note above the charts, for these are hidden until the first answer is there.
+    const wanted = Math.min(400, bucketCount((this.stackNote.clientWidth || 600) / 2, 64, range));
     const bucketsOf = (of: Range | null, maxBuckets: number) => ask((options) => query.queryBuckets({
       trial, selectors: [selector], axis: axisOf("batch", of), groupBy: ["clock"], aggregation: Aggregation.ACROSS, maxBuckets,
     }, options), signal);
@@ -328,7 +329,7 @@ export class TimingsTab implements TrialTab {
     const gaps = this.ownGaps(rank, answer, info);
     const bands = gapBands(gaps, shown, "timing", (shown.end - shown.start) / 100, "batch");
     // Many times a second, under who is on its link.
-    patch(this.stackNote, h("p", { class: "muted" }, `A step takes ${secondsText(mean)} on average, ${valueText(1 / mean, "1/s")} of stepping, ${rank === "all" ? "over all ranks" : rankText(Number(rank))}; the chart is its whole, 100 %.`),
+    patch(this.stackNote, h("p", { class: "muted" }, `A step takes ${secondsText(mean)} on average, ${valueText(1 / mean, "")} steps per second of stepping, ${rank === "all" ? "over all ranks" : rankText(Number(rank))}; the chart is its whole, 100 %.`),
       gapNote([{ name: "", trial: String(info.trial.trialId), gaps }], "timing"));
     const looks = layers.map((layer, at): LineLook => layer.name === unaccounted || layer.name === other
       ? { color: layer.name === other ? othersColor(theme()) : restColor(theme()), dash: [] } : { color: lineLook(at, theme()).color, dash: [] });
@@ -336,7 +337,7 @@ export class TimingsTab implements TrialTab {
     this.hideCharts(false);
     // What stands still is told as the table tells it: of all that is shown.
     const follows = isRunning(info) && drawn.range === null;
-    const rest = (values: readonly string[]) => (follows ? {} : { rest: { words: "all batches shown", values } });
+    const rest = (values: readonly string[]) => (follows ? {} : { rest: { words: "over all batches shown", values } });
     this.rate.show({ aligned: rateAligned(stack, start, width), names: ["steps per second of stepping"], unit: "1/s", range: shown, axis: "batch", bands, ...rest([valueText(1 / mean, "1/s")]) });
     this.chart.show({
       aligned: stackAligned(stack, start, width),

@@ -128,7 +128,8 @@ export class TrialPage implements Page {
     }
     facts.push(plural(trial.attemptCount, "attempt"), plural(trial.writerCount, "writer"), `${countText(trial.seriesCount)} series`, plural(trial.sampleCount, "sample"));
     const toCompleteness = formatView({ ...this.view, tab: "completeness" });
-    this.facts.textContent = facts.join(" · ");
+    // A line that is full ends with its dot.
+    patch(this.facts, facts.map((fact, at) => [h("span", { class: "nowrap" }, at < facts.length - 1 ? `${fact} ·` : fact), " "]));
     // Every two seconds: who is on the link to Completeness stays there.
     refill(this.line, JSON.stringify([name, trial.state, toCompleteness, trial.archived, held && completenessWords(held)]), () => [
       h("h1", {}, bdi(name)), stateBadge(trial.state, "state"), held ? completenessBadge(held, toCompleteness) : null, trial.archived && h("span", { class: "badge" }, "archived")]);
