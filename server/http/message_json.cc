@@ -64,10 +64,7 @@ absl::StatusOr<std::string> BytesOfJson(const google::protobuf::Descriptor& mess
   STEPWELL_RETURN_IF_ERROR(CheckElements(json_untrusted));
   const auto read =
       google::protobuf::util::JsonToBinaryString(Types(), UrlOf(message), json_untrusted, &bytes);
-  if (read.ok()) {
-    STEPWELL_RETURN_IF_ERROR(CheckRequest(message, bytes));
-    return bytes;
-  }
+  if (read.ok()) return bytes;  // of so few elements little is built
   return absl::InvalidArgumentError(
       absl::StrCat("the JSON is no ", message.name(), ": ",
                    std::string(read.message().data(), read.message().size())));
