@@ -31,38 +31,53 @@ constexpr absl::Duration kOwnershipLapses = absl::Seconds(10);
 absl::StatusOr<Ownership> FakeIngestStore::AcquireOwnership(const OwnerClaim& claim) {
   absl::MutexLock lock(&mu_);
   const absl::Time now = absl::Now();
-  const bool vacant = owner_.epoch == 0;
-  const bool same_id = !vacant && owner_.owner_id == claim.master_id;
-  const bool renews = same_id && claim.epoch != 0 && owner_.epoch == claim.epoch;
-  const bool restarts = same_id && (claim.last_epoch == 0 || claim.last_epoch == owner_.epoch);
-  const bool takes =
-      claim.epoch == 0 && (vacant || restarts || now - renewed_time_ > kOwnershipLapses);
-  if (takes)
-    owner_ = {.is_owner = true,
-              .epoch = std::max(owner_.epoch, claim.last_epoch) + 1,
-              .owner_id = claim.master_id};
-  if (takes || renews) owner_.incarnation = incarnation_;
+  Ownership& row = tables_.owner;
+  const bool vacant = row.epoch == 0;
+  const bool same_id = !vacant && row.owner_id == claim.master_id;
+  const bool renews = same_id && claim.epoch != 0 && row.epoch == claim.epoch;
+  const bool restarts = same_id && (claim.last_epoch == 0 || claim.last_epoch == row.epoch);
+  const absl::Duration age = now - tables_.renewed_time;
+  const bool takes = claim.epoch == 0 && (vacant || restarts || age > kOwnershipLapses);
+  if (takes) {
+    const std::int64_t epoch = std::max(row.epoch, claim.last_epoch) + 1;
+    row = {.is_owner = true, .epoch = epoch, .owner_id = claim.master_id};
+  }
   if (takes || renews) {
-    renewed_time_ = now;
-    Ownership owner = owner_;
+    row.incarnation = tables_.incarnation;
+    tables_.renewed_time = now;
+    Ownership owner = row;
     owner.look = std::exchange(next_look_, absl::OkStatus());
     if (!owner.look.ok()) owner.incarnation = {};
     return owner;
   }
-  Ownership other = owner_;
+  Ownership other = row;
   other.is_owner = false;
-  if (!vacant) other.renewed_age_seconds = absl::ToDoubleSeconds(now - renewed_time_);
+  if (!vacant) other.renewed_age_seconds = absl::ToDoubleSeconds(age);
   return other;
 }
 
 absl::StatusOr<Uuid> FakeIngestStore::ReadIncarnation() {
   absl::MutexLock lock(&mu_);
-  return incarnation_;
+  return tables_.incarnation;
 }
 
 void FakeIngestStore::RenewIncarnation() {
   absl::MutexLock lock(&mu_);
-  incarnation_ = Uuid::Random();
+  tables_.incarnation = Uuid::Random();
+}
+
+struct FakeIngestStore::Backup {
+  Tables tables;
+};
+
+std::shared_ptr<const FakeIngestStore::Backup> FakeIngestStore::BackUp() const {
+  absl::MutexLock lock(&mu_);
+  return std::make_shared<Backup>(Backup{tables_});
+}
+
+void FakeIngestStore::PutBack(const Backup& backup) {
+  absl::MutexLock lock(&mu_);
+  tables_ = backup.tables;
 }
 
 void FakeIngestStore::FailNextLook(absl::Status status) {
@@ -72,19 +87,20 @@ void FakeIngestStore::FailNextLook(absl::Status status) {
 
 absl::Status FakeIngestStore::ReleaseOwnership(const std::string& master_id, std::int64_t epoch) {
   absl::MutexLock lock(&mu_);
-  if (owner_.owner_id == master_id && owner_.epoch == epoch) renewed_time_ = absl::UnixEpoch();
+  if (tables_.owner.owner_id == master_id && tables_.owner.epoch == epoch)
+    tables_.renewed_time = absl::UnixEpoch();
   return absl::OkStatus();
 }
 
 absl::Status FakeIngestStore::FenceTrials(std::int64_t epoch) {
   absl::MutexLock lock(&mu_);
-  for (const auto& [key, writer] : writers_) {
+  for (const auto& [key, writer] : tables_.writers) {
     const WriterProgress& at = writer.progress;
     if (at.state != WriterState::kOpen && at.committed_sequence == at.folded_sequence) continue;
-    Trial& trial = trials_.at(key.first);
+    Trial& trial = tables_.trials.at(key.first);
     trial.owner_epoch = std::max(trial.owner_epoch, epoch);
   }
-  for (auto& [trial_id, trial] : trials_) {
+  for (auto& [trial_id, trial] : tables_.trials) {
     if (trial.state == TrialState::kRunning) trial.owner_epoch = std::max(trial.owner_epoch, epoch);
   }
   return absl::OkStatus();
@@ -93,9 +109,9 @@ absl::Status FakeIngestStore::FenceTrials(std::int64_t epoch) {
 absl::StatusOr<std::vector<WriterProgress>> FakeIngestStore::ReadWriters() {
   absl::MutexLock lock(&mu_);
   std::vector<WriterProgress> unfinished;
-  for (const auto& [key, writer] : writers_) {
+  for (const auto& [key, writer] : tables_.writers) {
     const WriterProgress& at = writer.progress;
-    const TrialState trial = trials_.at(key.first).state;
+    const TrialState trial = tables_.trials.at(key.first).state;
     if (at.state == WriterState::kOpen || at.committed_sequence > at.folded_sequence ||
         trial == TrialState::kRunning || trial == TrialState::kLost) {
       unfinished.push_back(at);
@@ -109,14 +125,14 @@ absl::Status FakeIngestStore::ReadUnfoldedJournal(
   std::vector<JournalRow> unfolded;
   {
     absl::MutexLock lock(&mu_);
-    for (const JournalRow& stored : journal_) {
+    for (const JournalRow& stored : tables_.journal) {
       JournalRow kept = stored;
       kept.ranges.clear();
       kept.payloads.clear();
       for (std::size_t i = 0; i < stored.ranges.size(); ++i) {
         JournalRow::Range range = stored.ranges[i];
         range.folded_sequence =
-            writers_.at({stored.trial_id, range.writer_no}).progress.folded_sequence;
+            tables_.writers.at({stored.trial_id, range.writer_no}).progress.folded_sequence;
         if (range.last_sequence <= range.folded_sequence) continue;
         kept.ranges.push_back(range);
         if (i < stored.payloads.size()) kept.payloads.push_back(stored.payloads[i]);
@@ -133,14 +149,14 @@ FakeIngestStore::Trial* FakeIngestStore::FindOrCreateTrialLocked(const OpenWrite
   const TrialSelector& by = request.trial;
   if (by.trial_id != 0) {
     trial_id = TrialId{by.trial_id};
-    if (!trials_.contains(trial_id) && by.trial_id >= kMasterTrialIdMin) return nullptr;
+    if (!tables_.trials.contains(trial_id) && by.trial_id >= kMasterTrialIdMin) return nullptr;
   } else {
-    const auto [name, is_new] =
-        trial_names_.try_emplace({by.project, by.external_id}, TrialId{next_trial_id_});
-    if (is_new) ++next_trial_id_;
+    const auto [name, is_new] = tables_.trial_names.try_emplace({by.project, by.external_id},
+                                                                TrialId{tables_.next_trial_id});
+    if (is_new) ++tables_.next_trial_id;
     trial_id = name->second;
   }
-  const auto [trial, is_new] = trials_.try_emplace(trial_id);
+  const auto [trial, is_new] = tables_.trials.try_emplace(trial_id);
   if (is_new) trial->second.owner_epoch = request.owner_epoch;
   return &trial->second;
 }
@@ -148,11 +164,11 @@ FakeIngestStore::Trial* FakeIngestStore::FindOrCreateTrialLocked(const OpenWrite
 bool FakeIngestStore::LetsThroughLocked(const OpenWriterRequest& request) const {
   const TrialSelector& by = request.trial;
   if (by.trial_id == 0) {
-    const auto named = trial_names_.find({by.project, by.external_id});
-    const std::int64_t trial_id = named == trial_names_.end() ? 0 : Value(named->second);
+    const auto named = tables_.trial_names.find({by.project, by.external_id});
+    const std::int64_t trial_id = named == tables_.trial_names.end() ? 0 : Value(named->second);
     return request.trials.LetsThrough(trial_id, by.project, by.external_id);
   }
-  for (const auto& [name, trial_id] : trial_names_) {
+  for (const auto& [name, trial_id] : tables_.trial_names) {
     if (Value(trial_id) != by.trial_id) continue;
     return request.trials.LetsThrough(by.trial_id, name.first, name.second);
   }
@@ -174,7 +190,7 @@ std::int32_t FakeIngestStore::AttemptLocked(Trial& trial, const OpenWriterReques
 absl::StatusOr<OpenedWriter> FakeIngestStore::OpenWriter(const OpenWriterRequest& request) {
   STEPWELL_RETURN_IF_ERROR(CheckOpen(request));
   absl::MutexLock lock(&mu_);
-  if (owner_.epoch != 0 && owner_.epoch != request.owner_epoch) {
+  if (tables_.owner.epoch != 0 && tables_.owner.epoch != request.owner_epoch) {
     return NotOwner(request.owner_epoch);
   }
   OpenedWriter opened;
@@ -190,7 +206,7 @@ absl::StatusOr<OpenedWriter> FakeIngestStore::OpenWriter(const OpenWriterRequest
   trial->state = TrialState::kRunning;
   const auto next_no = WriterNo{had + 1};
   const auto [number, is_new] = trial->writer_nos.try_emplace(request.writer, next_no);
-  Writer& writer = writers_[{opened.trial_id, number->second}];
+  Writer& writer = tables_.writers[{opened.trial_id, number->second}];
   if (is_new) {
     writer.progress = {.trial_id = opened.trial_id, .writer_no = number->second};
     writer.uuid = request.writer;
@@ -205,7 +221,7 @@ absl::StatusOr<OpenedWriter> FakeIngestStore::OpenWriter(const OpenWriterRequest
   opened.folded_sequence = writer.progress.folded_sequence;
   opened.last_crc32c = writer.last_crc32c;
   opened.profiling = trial->profiling;
-  for (const auto& [gap_no, stored] : gaps_) {
+  for (const auto& [gap_no, stored] : tables_.gaps) {
     if (stored.trial_id == opened.trial_id && stored.gap.writer_no == opened.writer_no &&
         stored.gap.cause == GapCause::kRejected) {
       opened.rejections.push_back(stored.gap);
@@ -225,8 +241,8 @@ absl::StatusOr<std::vector<SeriesNo>> FakeIngestStore::FindOrCreateSeries(
   }
   series_max = std::min(series_max, series_max_);
   if (definitions.empty()) return std::vector<SeriesNo>();
-  const auto trial = trials_.find(trial_id);
-  if (trial == trials_.end()) return NoTrial(trial_id);
+  const auto trial = tables_.trials.find(trial_id);
+  if (trial == tables_.trials.end()) return NoTrial(trial_id);
   std::vector<Series> series = trial->second.series;
   std::vector<SeriesNo> numbers;
   for (const SeriesDefinition& definition : definitions) {
@@ -257,8 +273,8 @@ absl::StatusOr<std::vector<SeriesNo>> FakeIngestStore::FindOrCreateSeries(
 
 absl::Status FakeIngestStore::CheckOwnerLocked(const CommitGroupRequest& request) const {
   for (const WriterAdvance& advance : request.advances) {
-    const auto trial = trials_.find(advance.trial_id);
-    if (trial != trials_.end() && trial->second.owner_epoch != request.owner_epoch) {
+    const auto trial = tables_.trials.find(advance.trial_id);
+    if (trial != tables_.trials.end() && trial->second.owner_epoch != request.owner_epoch) {
       return NotOwner(request.owner_epoch);
     }
   }
@@ -267,19 +283,19 @@ absl::Status FakeIngestStore::CheckOwnerLocked(const CommitGroupRequest& request
 
 void FakeIngestStore::NoteGapLocked(TrialId trial_id, const Gap& gap) {
   GapLedger ledger;
-  for (const auto& [gap_no, stored] : gaps_) {
+  for (const auto& [gap_no, stored] : tables_.gaps) {
     if (stored.trial_id == trial_id) ledger.AddStored(trial_id, gap_no, stored.gap);
   }
   ledger.Note(trial_id, gap);
   for (GapChange& change : ledger.TakeChanges()) {
-    if (change.gap_no == 0) change.gap_no = static_cast<std::int64_t>(gaps_.size()) + 1;
-    gaps_[change.gap_no] = change;
+    if (change.gap_no == 0) change.gap_no = static_cast<std::int64_t>(tables_.gaps.size()) + 1;
+    tables_.gaps[change.gap_no] = change;
   }
 }
 
 AdvanceResult FakeIngestStore::AdvanceLocked(const WriterAdvance& advance) {
-  const auto found = writers_.find({advance.trial_id, advance.writer_no});
-  if (found == writers_.end()) return JudgeAdvance(advance, std::nullopt);
+  const auto found = tables_.writers.find({advance.trial_id, advance.writer_no});
+  if (found == tables_.writers.end()) return JudgeAdvance(advance, std::nullopt);
   Writer& writer = found->second;
   const AdvanceResult result = JudgeAdvance(advance, writer.progress);
   if (RepeatCloses(advance, writer.progress)) writer.progress.state = *advance.closing;
@@ -305,7 +321,7 @@ void FakeIngestStore::AppendJournalLocked(const CommitGroupRequest& request,
         return std::pair(a->trial_id, a->writer_no) < std::pair(b->trial_id, b->writer_no);
       });
   for (const JournalRowPlan& plan : PlanJournalRows(accepted)) {
-    JournalRow& row = journal_.emplace_back();
+    JournalRow& row = tables_.journal.emplace_back();
     row.trial_id = plan.trial_id;
     row.received_time_us = request.received_time_us;
     for (const JournalRange& range : plan.ranges) {
@@ -349,8 +365,8 @@ absl::StatusOr<std::vector<WriterProgress>> FakeIngestStore::ReadProgress(
   std::sort(sorted.begin(), sorted.end());
   std::vector<WriterProgress> rows;
   for (const WriterNo writer_no : sorted) {
-    const auto found = writers_.find({trial_id, writer_no});
-    if (found != writers_.end()) rows.push_back(found->second.progress);
+    const auto found = tables_.writers.find({trial_id, writer_no});
+    if (found != tables_.writers.end()) rows.push_back(found->second.progress);
   }
   return rows;
 }
@@ -359,8 +375,8 @@ absl::StatusOr<TrialWriters> FakeIngestStore::ReadTrialWriters(TrialId trial_id)
   absl::MutexLock lock(&mu_);
   ++writer_reads_;
   TrialWriters told;
-  for (auto at = writers_.lower_bound({trial_id, WriterNo{}});
-       at != writers_.end() && at->first.first == trial_id; ++at) {
+  for (auto at = tables_.writers.lower_bound({trial_id, WriterNo{}});
+       at != tables_.writers.end() && at->first.first == trial_id; ++at) {
     const WriterProgress& writer = at->second.progress;
     told.any_died = told.any_died || writer.state == WriterState::kDied;
     const bool has_room = told.open.size() < static_cast<std::size_t>(kOpenWritersTold);
@@ -377,9 +393,9 @@ int FakeIngestStore::writer_reads() const {
 absl::Status FakeIngestStore::SetTrialState(TrialId trial_id, TrialState state,
                                             std::int64_t owner_epoch) {
   absl::MutexLock lock(&mu_);
-  const auto trial = trials_.find(trial_id);
-  if (trial == trials_.end()) return NoTrial(trial_id);
-  const bool is_owner = owner_.epoch == 0 || owner_.epoch == owner_epoch;
+  const auto trial = tables_.trials.find(trial_id);
+  if (trial == tables_.trials.end()) return NoTrial(trial_id);
+  const bool is_owner = tables_.owner.epoch == 0 || tables_.owner.epoch == owner_epoch;
   if (!is_owner || trial->second.owner_epoch > owner_epoch) return NotOwner(owner_epoch);
   trial->second.state = state;
   return absl::OkStatus();
@@ -387,16 +403,16 @@ absl::Status FakeIngestStore::SetTrialState(TrialId trial_id, TrialState state,
 
 void FakeIngestStore::DropTrial(TrialId trial_id) {
   absl::MutexLock lock(&mu_);
-  trials_.erase(trial_id);
+  tables_.trials.erase(trial_id);
 }
 
 absl::StatusOr<TrialProfiling> FakeIngestStore::SetProfiling(TrialId trial_id,
                                                              const TrialProfiling& wanted,
                                                              std::int64_t owner_epoch) {
   absl::MutexLock lock(&mu_);
-  const auto trial = trials_.find(trial_id);
-  if (trial == trials_.end()) return NoTrial(trial_id);
-  const bool is_owner = owner_.epoch == 0 || owner_.epoch == owner_epoch;
+  const auto trial = tables_.trials.find(trial_id);
+  if (trial == tables_.trials.end()) return NoTrial(trial_id);
+  const bool is_owner = tables_.owner.epoch == 0 || tables_.owner.epoch == owner_epoch;
   if (!is_owner || trial->second.owner_epoch > owner_epoch) return NotOwner(owner_epoch);
   const std::int64_t revision = trial->second.profiling.revision + 1;
   trial->second.profiling = wanted;
@@ -407,7 +423,7 @@ absl::StatusOr<TrialProfiling> FakeIngestStore::SetProfiling(TrialId trial_id,
 void FakeIngestStore::ChangeJournal(std::size_t row,
                                     const std::function<void(JournalRow&)>& change) {
   absl::MutexLock lock(&mu_);
-  change(journal_.at(row));
+  change(tables_.journal.at(row));
 }
 
 void FakeIngestStore::FailNext(absl::Status status) {
@@ -462,13 +478,13 @@ int FakeIngestStore::commit_count() const {
 void FakeIngestStore::SetFolded(TrialId trial_id, WriterNo writer_no,
                                 std::uint64_t folded_sequence) {
   absl::MutexLock lock(&mu_);
-  writers_.at({trial_id, writer_no}).progress.folded_sequence = folded_sequence;
+  tables_.writers.at({trial_id, writer_no}).progress.folded_sequence = folded_sequence;
 }
 
 std::vector<Gap> FakeIngestStore::gaps(TrialId trial_id) const {
   absl::MutexLock lock(&mu_);
   std::vector<Gap> found;
-  for (const auto& [gap_no, stored] : gaps_) {
+  for (const auto& [gap_no, stored] : tables_.gaps) {
     if (stored.trial_id == trial_id) found.push_back(stored.gap);
   }
   return found;
@@ -476,12 +492,12 @@ std::vector<Gap> FakeIngestStore::gaps(TrialId trial_id) const {
 
 TrialState FakeIngestStore::trial_state(TrialId trial_id) const {
   absl::MutexLock lock(&mu_);
-  return trials_.at(trial_id).state;
+  return tables_.trials.at(trial_id).state;
 }
 
 void FakeIngestStore::AgeOwner(absl::Duration by) {
   absl::MutexLock lock(&mu_);
-  renewed_time_ -= by;
+  tables_.renewed_time -= by;
 }
 
 }  // namespace stepwell::testing

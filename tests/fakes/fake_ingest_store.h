@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -70,6 +71,10 @@ class FakeIngestStore final : public IngestStore {
   void DropTrial(TrialId trial_id);
   // As where PostgreSQL says that the database is another one.
   void RenewIncarnation();
+  // All that lies in the database, as a backup of its files has it, and all of it put in the place of what is there.
+  struct Backup;
+  std::shared_ptr<const Backup> BackUp() const;
+  void PutBack(const Backup& backup);
   // The next owner's look at the database answers this; its row is written all the same.
   void FailNextLook(absl::Status status);
   // Makes the owner's last renewal older.
@@ -94,6 +99,19 @@ class FakeIngestStore final : public IngestStore {
     std::map<Uuid, WriterNo> writer_nos;
   };
 
+  // Every table.
+  struct Tables {
+    Uuid incarnation = Uuid::Random();
+    std::map<TrialId, Trial> trials;
+    std::map<std::pair<std::string, std::string>, TrialId> trial_names;
+    std::map<WriterKey, Writer> writers;
+    std::vector<JournalRow> journal;
+    std::map<std::int64_t, GapChange> gaps;  // by gap_no
+    std::int64_t next_trial_id = 1'000'000'000;
+    Ownership owner;
+    absl::Time renewed_time;
+  };
+
   void ActBeforeCommit() ABSL_LOCKS_EXCLUDED(mu_);
   Trial* FindOrCreateTrialLocked(const OpenWriterRequest& request, TrialId& trial_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -109,16 +127,8 @@ class FakeIngestStore final : public IngestStore {
       ABSL_SHARED_LOCKS_REQUIRED(mu_);
 
   mutable absl::Mutex mu_;
-  Uuid incarnation_ ABSL_GUARDED_BY(mu_) = Uuid::Random();
+  Tables tables_ ABSL_GUARDED_BY(mu_);
   absl::Status next_look_ ABSL_GUARDED_BY(mu_) = absl::OkStatus();
-  std::map<TrialId, Trial> trials_ ABSL_GUARDED_BY(mu_);
-  std::map<std::pair<std::string, std::string>, TrialId> trial_names_ ABSL_GUARDED_BY(mu_);
-  std::map<WriterKey, Writer> writers_ ABSL_GUARDED_BY(mu_);
-  std::vector<JournalRow> journal_ ABSL_GUARDED_BY(mu_);
-  std::map<std::int64_t, GapChange> gaps_ ABSL_GUARDED_BY(mu_);  // by gap_no
-  std::int64_t next_trial_id_ ABSL_GUARDED_BY(mu_) = 1'000'000'000;
-  Ownership owner_ ABSL_GUARDED_BY(mu_);
-  absl::Time renewed_time_ ABSL_GUARDED_BY(mu_);
   absl::Status fail_next_ ABSL_GUARDED_BY(mu_);
   absl::Status fail_after_ ABSL_GUARDED_BY(mu_);
   std::uint64_t commits_in_doubt_ ABSL_GUARDED_BY(mu_) = 0;

@@ -63,6 +63,7 @@ void History::Committed(SeriesNo series_no, SampleNumber sample) {
   if (known == nullptr) return;
   if (known->committed) return Fail(absl::StrCat(Text(sample), " was committed twice"));
   known->committed = true;
+  if (std::exchange(known->taken_back, false)) Saw("committed again");
   ++committed_count_;
 }
 
@@ -86,7 +87,8 @@ void History::Acked(const Uuid& writer, std::uint64_t sequence) {
     for (const SampleNumber sample : chunk->second) {
       Sample* const known = Find(sample);
       if (known == nullptr) return;
-      if (!known->committed) {
+      // The ack of a database that has been set back since may still be on its way.
+      if (!known->committed && !known->taken_back) {
         return Fail(absl::StrCat(Text(sample), " is acked with sequence ", chunk->first,
                                  " and not in the database"));
       }
@@ -113,6 +115,36 @@ void History::SetBack(int rank) {
   }
 }
 
+void History::KeepDatabase() {
+  kept_.emplace();
+  kept_->rejected = rejected_;
+  kept_->rank_of_series = rank_of_series_;
+  for (const auto& [number, sample] : samples_) {
+    if (sample.committed) kept_->committed.insert(number);
+    if (sample.folded) kept_->folded.insert(number);
+  }
+}
+
+void History::PutDatabaseBack(bool is_noticed) {
+  for (auto& [number, sample] : samples_) {
+    const bool was_committed = std::exchange(sample.committed, kept_->committed.contains(number));
+    sample.folded = kept_->folded.contains(number);
+    if (was_committed && !sample.committed) sample.taken_back = true;
+  }
+  rejected_ = kept_->rejected;
+  rank_of_series_ = kept_->rank_of_series;
+  opened_.clear();
+  is_database_set_back_ = true;
+  is_set_back_noticed_ = is_noticed;
+}
+
+// Who has closed asks again where the database says that it is another one, and its agent lives on. Of a writer whose sequences
+// ended nobody tells again what a database lacks that it had.
+bool History::MayStayAway(int rank) const {
+  if (retired_.contains(rank)) return true;
+  return !opened_.contains(rank) && (!is_set_back_noticed_ || left_.contains(rank));
+}
+
 void History::Ended(int rank, const Declared& declared) {
   const auto is_named = [&](const Sample& sample) {
     return std::any_of(declared.sequences.begin(), declared.sequences.end(), [&](const auto& gap) {
@@ -129,6 +161,11 @@ void History::Ended(int rank, const Declared& declared) {
       return Fail(absl::StrCat(Text(each->first), " is committed and in no row"));
     }
     if (sample.committed || sample.excused) continue;
+    if (sample.taken_back) {
+      const bool stays_away = MayStayAway(rank);
+      Saw(stays_away ? "taken back, and nobody asked" : "taken back, and told");
+      if (stays_away) continue;
+    }
     // Of a spool that was set back frames have other sequences than they had.
     if (!set_back_.contains(rank) && !is_named(sample)) {
       return Fail(absl::StrCat(Text(each->first), " is missing, of sequences ",
@@ -138,8 +175,9 @@ void History::Ended(int rank, const Declared& declared) {
     ++missing;
     if (first_missing == 0) first_missing = each->first;
   }
-  // Drops that nobody had told yet are gone with it, and gaps count what is excused.
-  if (set_back_.contains(rank)) return;
+  // Drops that nobody had told yet are gone with it, and gaps count what is excused; those that a database held
+  // behind where it was set back to are gone, too.
+  if (set_back_.contains(rank) || is_database_set_back_) return;
   if (!declared.is_exact || missing == declared.sample_count) return;
   Fail(absl::StrCat("rank ", rank, ": ", missing, " samples are missing, gaps declare ",
                     declared.sample_count, first_missing == 0 ? "" : "; the first is ",

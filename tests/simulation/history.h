@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -54,6 +55,16 @@ class History {
   void Folded(SeriesNo series_no, SampleNumber sample);
   // The rank's machine lost its power, or its spool was set back: what nobody had acked may be gone.
   void SetBack(int rank);
+  // The database as of now is kept, and later put in the place of what it has become: what was committed in between
+  // is not there any more, and may be committed and folded once more.
+  void KeepDatabase();
+  void PutDatabaseBack(bool is_noticed);
+  // A writer of the rank was opened, as the database is now.
+  void Opened(int rank) { opened_.insert(rank); }
+  // An agent that had closed its writer has ended.
+  void Left(int rank) { left_.insert(rank); }
+  // Its sequences ended, and another one goes on.
+  void Retired(int rank) { retired_.insert(rank); }
   // The run is over, and all is calm: what is missing was in frames that gaps name and, where gaps count
   // exactly, is as much as they say.
   void Ended(int rank, const Declared& declared);
@@ -77,12 +88,23 @@ class History {
     bool acked = false;
     bool folded = false;
     bool excused = false;
+    // It was committed, and the database was set back to before.
+    bool taken_back = false;
     // Of its frame.
     std::uint64_t first_sequence = 1;
     std::uint64_t last_sequence = 0;
   };
 
+  // What a copy of the database holds.
+  struct Kept {
+    std::set<SampleNumber> committed;
+    std::set<SampleNumber> folded;
+    std::map<Uuid, std::set<std::uint64_t>> rejected;
+    std::map<SeriesNo, int> rank_of_series;
+  };
+
   Sample* Find(SampleNumber sample);
+  bool MayStayAway(int rank) const;
   void CheckSeries(SeriesNo series_no, SampleNumber sample);
 
   std::map<SampleNumber, Sample> samples_;
@@ -91,6 +113,12 @@ class History {
   std::map<SeriesNo, int> rank_of_series_;
   std::map<int, std::uint64_t> dropped_;
   std::set<int> set_back_;
+  std::optional<Kept> kept_;
+  bool is_database_set_back_ = false;
+  bool is_set_back_noticed_ = false;
+  std::set<int> left_;
+  std::set<int> opened_;  // since the database was set back last
+  std::set<int> retired_;
   std::size_t committed_count_ = 0;
   std::size_t acked_count_ = 0;
   std::map<std::string, int> seen_;

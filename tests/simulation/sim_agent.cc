@@ -97,7 +97,10 @@ void SimAgent::Kill() {
   around_.trace.Add(options_.name, " is killed");
   // What destructors would still do, a killed process does not.
   around_.disk.Stop();
-  for (Rank& rank : ranks_) rank.served.reset();
+  for (Rank& rank : ranks_) {
+    if (rank.served != nullptr && rank.served->done()) around_.history.Left(rank.rank);
+    rank.served.reset();
+  }
   sender_.reset();
   around_.disk.GoOn();
 }
@@ -296,7 +299,7 @@ bool SimAgent::OnMessage(const pb::StreamChunksResponse& message) {
   if (sender_->OnMessage(message, heard_at_) == agent::Sender::Then::kGiveUp) return false;
   if (message.has_opened()) {
     const Uuid writer = *Uuid::FromBytes(message.opened().writer());
-    if (RetiredCount() > retired_before) retired_.insert(writer);
+    if (RetiredCount() > retired_before) NoteRetired(writer);
     NoteAcked(writer, message.opened().committed_sequence());
   } else if (message.has_ack()) {
     NoteAcked(*Uuid::FromBytes(message.ack().writer()), message.ack().committed_sequence());
@@ -308,6 +311,13 @@ std::ptrdiff_t SimAgent::RetiredCount() const {
   return std::count_if(ranks_.begin(), ranks_.end(), [](const Rank& rank) {
     return rank.served != nullptr && rank.served->status().retired;
   });
+}
+
+void SimAgent::NoteRetired(const Uuid& writer) {
+  retired_.insert(writer);
+  for (const Rank& rank : ranks_) {
+    if (rank.writer == writer) around_.history.Retired(rank.rank);
+  }
 }
 
 void SimAgent::NoteAcked(const Uuid& writer, std::uint64_t sequence) {

@@ -122,6 +122,7 @@ class SimAgent {
   // What nobody had acked half a second before the agent last looked is on the disk.
   void CheckSynced(const Rank& rank) const;
   void NoteFrames(Rank& rank);
+  void NoteRetired(const Uuid& writer);
   void NoteAcked(const Uuid& writer, std::uint64_t sequence);
   std::ptrdiff_t RetiredCount() const;
 

@@ -90,6 +90,27 @@ void SimDatabase::NoteOpened(const OpenWriterRequest& request, const OpenedWrite
   Writer& writer = writers_[{opened.trial_id, opened.writer_no}];
   writer.uuid = request.writer;
   writer.rank = request.rank;
+  history_.Opened(request.rank);
+}
+
+void SimDatabase::Keep() {
+  trace_.Add("the database is kept");
+  kept_ = store_.BackUp();
+  kept_writers_ = writers_;
+  kept_epoch_ = newest_epoch_;
+  history_.KeepDatabase();
+}
+
+bool SimDatabase::PutBack(bool is_noticed) {
+  if (kept_ == nullptr) return false;
+  trace_.Add("the database is set back", is_noticed ? "" : ", as it was");
+  store_.PutBack(*kept_);
+  if (is_noticed) store_.RenewIncarnation();
+  writers_ = kept_writers_;
+  newest_epoch_ = kept_epoch_;
+  history_.PutDatabaseBack(is_noticed);
+  history_.Saw(is_noticed ? "set back" : "set back, unnoticed");
+  return true;
 }
 
 std::map<int, Declared> SimDatabase::DeclaredByRank() const {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,11 @@ class SimDatabase {
   // As a fold's transaction: rows, and how far writers are folded.
   absl::Status Fold(std::int64_t owner_epoch, const std::vector<WriterFold>& folds);
 
+  // A copy of all it holds is kept; it comes back in its place. False where none was kept. `is_noticed`: PostgreSQL
+  // says that it is another one than before (a recovery to a point in time), and not of a copy of the files put back as it is.
+  void Keep();
+  bool PutBack(bool is_noticed);
+
   // Of the writers that each rank had.
   std::map<int, Declared> DeclaredByRank() const;
 
@@ -71,7 +77,12 @@ class SimDatabase {
   double refused_ = 0;
   double answer_lost_ = 0;
   std::int64_t newest_epoch_ = 0;
-  std::map<std::pair<TrialId, WriterNo>, Writer> writers_;
+  using Writers = std::map<std::pair<TrialId, WriterNo>, Writer>;
+  Writers writers_;
+
+  std::shared_ptr<const testing::FakeIngestStore::Backup> kept_;
+  Writers kept_writers_;
+  std::int64_t kept_epoch_ = 0;
 };
 
 // Thrown through a master that is killed while it waits for its database.

@@ -47,6 +47,7 @@ class SimStream {
   bool has_agent() const { return !agent_gone_; }
   bool over() const { return agent_gone_ && master_gone_; }
   const SimAgent& agent() const { return agent_; }
+  const SimMaster* master() const { return master_.get(); }
 
  private:
   SimStream(SimAgent& agent, std::shared_ptr<SimMaster> master,

@@ -31,8 +31,10 @@ World::World(std::uint64_t seed, std::size_t trace_lines)
       faults_(DrawFaults(chance_)),
       kernel_(chance_),
       disk_(DiskRoot(getpid()), chance_),
-      database_(chance_, history_, trace_) {
-  trace_.Add("faults: ", NamesOf(faults_));
+      database_(chance_, history_, trace_),
+      restores_(~seed),
+      set_back_(restores_.Of(0.3) ? 0.02 * static_cast<double>(restores_.Between(1, 4)) / 4 : 0) {
+  trace_.Add("faults: ", NamesOf(faults_), set_back_ > 0 ? " database_set_back" : "");
   const std::size_t agent_count = chance_.Between(1, 2);
   for (std::size_t i = 0; i < agent_count; ++i) {
     SimAgent::Options options;
@@ -154,6 +156,13 @@ void World::Connect(SimAgent& agent) {
   streams_.push_back(std::move(stream));
 }
 
+bool World::IsConnected(const SimAgent& agent) const {
+  return std::any_of(streams_.begin(), streams_.end(), [&](const auto& stream) {
+    return &stream->agent() == &agent && stream->has_agent() &&
+           stream->master() == masters_.back().get();
+  });
+}
+
 SimStream* World::AnyStream() {
   return streams_.empty() ? nullptr : streams_[chance_.Below(streams_.size())].get();
 }
@@ -270,6 +279,14 @@ void World::Harm() {
     disk_.set_full(!disk_.full());
     trace_.Add(disk_.full() ? "the disk is full" : "the disk has room");
   }
+  if (set_back_ > 0 && restores_.Of(set_back_)) {
+    // As often kept as set back.
+    if (restores_.Of(0.5)) {
+      database_.Keep();
+    } else if (database_.PutBack(/*is_noticed=*/restores_.Of(0.5))) {
+      for (const auto& master : masters_) master->Kill();
+    }
+  }
   if (chance_.Of(0.004)) {
     AnyAgent().EndRank(chance_.Of(0.5) ? SimAgent::How::kClosed : SimAgent::How::kDied);
   }
@@ -313,8 +330,10 @@ void World::GoRight() {
       }
     }
     DropOverStreams();
-    const bool all_done = std::all_of(agents_.begin(), agents_.end(),
-                                      [](const auto& agent) { return agent->done(); });
+    // One that has heard of the master is done; before, it may have to tell again what a database lacks that it had.
+    const bool all_done = std::all_of(agents_.begin(), agents_.end(), [this](const auto& agent) {
+      return agent->done() && IsConnected(*agent);
+    });
     if (all_done) return;
   }
   if (!IsOver()) history_.Fail("all is calm, and not all arrives");

@@ -77,6 +77,7 @@ class World {
   void StartMaster();
   void RestartAgent(SimAgent& agent);
   void Connect(SimAgent& agent);
+  bool IsConnected(const SimAgent& agent) const;
   void DropOverStreams();
   SimAgent& AnyAgent() { return *agents_[chance_.Below(agents_.size())]; }
   SimStream* AnyStream();
@@ -91,6 +92,9 @@ class World {
   KernelChance kernel_;
   SimDisk disk_;
   SimDatabase database_;
+  // Of its own, so that the runs without are what they were.
+  Chance restores_;
+  const double set_back_;  // per turn: the database is kept, or set back to that
   // The last one is it; those before it are dead, or do not know yet that they are not.
   std::vector<std::shared_ptr<SimMaster>> masters_;
   std::vector<std::unique_ptr<SimAgent>> agents_;
