@@ -114,7 +114,21 @@ void OutboundWriter::OnDisconnected() {
 SendWindow::Action OutboundWriter::ActionLocked(absl::Duration now) const {
   if (now < not_before_) return {};
   const std::uint64_t sendable = spool_->sendable_sequence();
-  return window_.Next(sendable, close_wanted_ && sendable >= spool_->last_sequence());
+  const SendWindow::Action action =
+      window_.Next(sendable, close_wanted_ && sendable >= spool_->last_sequence());
+  const bool is_held_back = action.kind == SendWindow::ActionKind::kSend &&
+                            action.sequence == held_sequence_ && !window_.Fits(held_bytes_);
+  return is_held_back ? SendWindow::Action() : action;
+}
+
+bool OutboundWriter::awaits_answer() const {
+  absl::MutexLock lock(&mu_);
+  return window_.awaits_answer();
+}
+
+std::uint64_t OutboundWriter::acked_sequence() const {
+  absl::MutexLock lock(&mu_);
+  return window_.acked();
 }
 
 bool OutboundWriter::IsCloseMissingLocked(absl::Duration now) const {
@@ -267,7 +281,12 @@ std::optional<pb::StreamChunksRequest> OutboundWriter::NextItem(std::uint64_t se
     absl::MutexLock lock(&mu_);
     const SendWindow::Action action = ActionLocked(now);
     if (action.kind != SendWindow::ActionKind::kSend || action.sequence != sequence ||
-        definitions_sent_count_ < definitions_.size() || !window_.Fits(bytes)) {
+        definitions_sent_count_ < definitions_.size()) {
+      return std::nullopt;
+    }
+    if (!window_.Fits(bytes)) {
+      held_sequence_ = sequence;
+      held_bytes_ = bytes;
       return std::nullopt;
     }
     window_.OnSent(sequence, last, bytes);

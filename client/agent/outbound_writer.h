@@ -75,6 +75,9 @@ class OutboundWriter {
     std::int32_t shared_with = 0;
   };
   Status status() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Two of them, for what asks with each answer.
+  bool awaits_answer() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::uint64_t acked_sequence() const ABSL_LOCKS_EXCLUDED(mu_);
   // Of those that a master gives on a stream.
   bool has_place() const ABSL_LOCKS_EXCLUDED(mu_);
   const Spool& spool() const { return *spool_; }
@@ -140,6 +143,9 @@ class OutboundWriter {
 
   mutable absl::Mutex mu_;
   SendWindow window_ ABSL_GUARDED_BY(mu_);
+  // What was read and did not fit: there is nothing to say before an answer makes room for it, but for a heartbeat.
+  std::uint64_t held_sequence_ ABSL_GUARDED_BY(mu_) = 0;  // 0 = nothing
+  std::int64_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   std::vector<pb::Definition> definitions_ ABSL_GUARDED_BY(mu_);
   std::size_t definitions_sent_count_ ABSL_GUARDED_BY(mu_) = 0;
   TrialToken::Shown shown_ ABSL_GUARDED_BY(mu_);  // as of the last Open or Credential

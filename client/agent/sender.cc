@@ -108,7 +108,7 @@ Sender::Then Sender::OnMessage(const pb::StreamChunksResponse& message, absl::Du
 
 Sender::Then Sender::OnMessageTo(OutboundWriter& writer, const pb::StreamChunksResponse& message,
                                  absl::Duration now) {
-  const std::uint64_t acked_before = writer.status().acked_sequence;
+  const std::uint64_t acked_before = writer.acked_sequence();
   if (!writer.OnMessage(message, now)) return Then::kGiveUp;
   TellTooOld(message);
   // Its place may be another's now.
@@ -151,7 +151,7 @@ std::string Sender::TakenToken() const {
 bool Sender::awaits_answer() const {
   const auto all = writers();
   return std::any_of(all->begin(), all->end(),
-                     [](const auto& writer) { return writer->status().awaits_answer; });
+                     [](const auto& writer) { return writer->awaits_answer(); });
 }
 
 bool Sender::empty() const {

@@ -134,6 +134,49 @@ class OutboundWriterTest : public ::testing::Test {
   std::unique_ptr<OutboundWriter> writer_;
 };
 
+// On a stream of fifty, of which none has credit, each frame interval would look at all of them for nothing.
+TEST_F(OutboundWriterTest, WhatDoesNotFitIsNothingToSayUntilThereIsRoom) {
+  AppendFrames(3);
+  ASSERT_THAT(Talk(), ElementsAre("open"));
+  const auto give = [&](std::uint64_t acked, std::int64_t credit_bytes) {
+    pb::StreamChunksResponse message;
+    if (acked == 0) {
+      message.mutable_opened()->set_credit_bytes(credit_bytes);
+    } else {
+      message.mutable_ack()->set_committed_sequence(acked);
+      message.mutable_ack()->set_credit_bytes(credit_bytes);
+    }
+    ASSERT_TRUE(writer_->OnMessage(message, clock_.Monotonic()));
+  };
+  give(0, 1);
+  const auto first = writer_->Next(clock_.Monotonic());
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->chunk().sequence(), 1u) << "one may always go";
+  EXPECT_FALSE(writer_->Next(clock_.Monotonic()).has_value()) << "read, and does not fit";
+  EXPECT_FALSE(writer_->HasNext(clock_.Monotonic()));
+  AppendFrames(1);
+  EXPECT_FALSE(writer_->HasNext(clock_.Monotonic())) << "what comes behind it does not matter";
+
+  clock_.Advance(absl::Seconds(8));
+  ASSERT_TRUE(writer_->HasNext(clock_.Monotonic()));
+  EXPECT_TRUE(writer_->Next(clock_.Monotonic())->has_heartbeat()) << "it lives";
+  EXPECT_FALSE(writer_->HasNext(clock_.Monotonic()));
+
+  give(1, 0);
+  EXPECT_FALSE(writer_->HasNext(clock_.Monotonic())) << "no credit at all";
+  give(1, 1 << 20);
+  EXPECT_THAT(Talk(), ElementsAre("2", "3", "4"));
+
+  // A connection later it is asked for anew.
+  give(4, 0);
+  AppendFrames(1);
+  EXPECT_FALSE(writer_->Next(clock_.Monotonic()).has_value());
+  EXPECT_FALSE(writer_->HasNext(clock_.Monotonic()));
+  writer_->OnDisconnected();
+  writer_->OnConnected();
+  EXPECT_THAT(Talk(), ElementsAre("open"));
+}
+
 class TokenWriterTest : public OutboundWriterTest {
  protected:
   void SetUp() override {
