@@ -1,15 +1,19 @@
-"""Runs files of node's tests, one after the other; those that fail (FAILED_MAX files at most) once more, alone.
+"""Runs files of node's tests, AT_ONCE of them at a time; those that fail (FAILED_MAX files at most) once more, alone.
 
 A machine that stands still for half a minute fails a test of deadlines; a wrong page fails it again. What passes then is
 "flaky", by name, and tests/run.sh fails where more than a few are.
 
-    rows.py ROWS FILE...: what node says goes to standard output; the file ROWS gets lines as read_junit.py prints them."""
+    rows.py ROWS FILE...: what node says goes to standard output, a file's as a whole once it has ended; the file ROWS gets
+    lines as read_junit.py prints them."""
 
+import concurrent.futures
 import pathlib
 import re
 import subprocess
 import sys
 
+# Each has a browser, a master and a database of its own. A file mostly waits: for what is to be seen, for seconds that pass.
+AT_ONCE = 2
 FAILED_MAX = 2
 _SECONDS_MAX = 900
 _FAILED = re.compile(r"^not ok \d+ - (.*)$", re.MULTILINE)
@@ -19,16 +23,20 @@ _PASSED = re.compile(r"^# pass (\d+)$", re.MULTILINE)
 
 
 def run(file: str) -> str:
-    """What node said, also shown as it comes."""
+    """What node said, as far as it came."""
     words = ["node", "--test", "--test-reporter=tap", file]
-    lines = []
-    with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as node:
-        assert node.stdout is not None
-        for line in node.stdout:
-            lines.append(line.decode(errors="replace"))
-            sys.stdout.write(lines[-1])
-            sys.stdout.flush()
-    return "".join(lines)
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    try:
+        said = subprocess.run(words, **pipes, timeout=_SECONDS_MAX, check=False).stdout
+    except subprocess.TimeoutExpired as late:
+        said = late.stdout or b""
+    return said.decode(errors="replace")
+
+
+def tell(said: str) -> str:
+    sys.stdout.write(said)
+    sys.stdout.flush()
+    return said
 
 
 def failures(said: str) -> dict[str, str]:
@@ -49,8 +57,9 @@ def rows_of(said: str) -> list[tuple[str, ...]]:
 def main(rows_file: str, files: list[str]) -> int:
     rows: list[tuple[str, ...]] = []
     failed = {}
-    for file in files:
-        said = run(file)
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        told = {file: tell(said) for file, said in zip(files, pool.map(run, files), strict=True)}
+    for file, said in told.items():
         ended = _PASSED.search(said) is not None
         if ended and not failures(said):
             rows += rows_of(said)
@@ -59,7 +68,7 @@ def main(rows_file: str, files: list[str]) -> int:
     for file, said in failed.items():
         label = pathlib.Path(file).stem
         found = failures(said) or {"all of it": "it ended before its tests did"}
-        again = run(file) if len(failed) <= FAILED_MAX else ""
+        again = tell(run(file)) if len(failed) <= FAILED_MAX else ""
         if _PASSED.search(again) is not None and not failures(again):
             # Those behind one that failed stand on what it did: one accident.
             name, why = next(iter(found.items()))
