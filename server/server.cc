@@ -119,7 +119,7 @@ struct Server::Parts {
   StartedDatabase database;
   // Of all connections that threads wait on.
   const std::shared_ptr<PgCut> cut = std::make_shared<PgCut>();
-  std::shared_ptr<JournalRing> ring;
+  const std::shared_ptr<JournalRing> ring = std::make_shared<JournalRing>();
   // Told by all stores, for the reader.
   const std::shared_ptr<BookChanges> book_changes = std::make_shared<BookChanges>();
   std::unique_ptr<PgIngestStore> ingest_store;
@@ -267,15 +267,18 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
     STEPWELL_ASSIGN_OR_RETURN(master_id, MasterIdOf(database.data_directory));
   }
   if (master_id.empty()) master_id = MasterIdOf(grpc_listen.host, grpc->port());
-  ring = std::make_shared<JournalRing>();
+  const auto place = std::make_shared<OwnedPlace>();
   STEPWELL_ASSIGN_OR_RETURN(
       ingest_store,
-      PgIngestStore::Open({.url = database.url, .cut = cut, .book_changes = book_changes}, ring));
+      PgIngestStore::Open(
+          {.url = database.url, .cut = cut, .book_changes = book_changes, .owned_place = place},
+          ring));
   STEPWELL_ASSIGN_OR_RETURN(
       fold_store,
-      PgFoldStore::Open({.url = database.url, .cut = cut, .book_changes = book_changes}, ring));
-  // One for each read that may run: nobody waits behind a client that does not take its answer. Those
-  // who follow share two for the little that they ask.
+      PgFoldStore::Open(
+          {.url = database.url, .cut = cut, .book_changes = book_changes, .owned_place = place},
+          ring));
+  // One for each read that may run, so that nobody waits behind a client; those who follow share two.
   reader.emplace(
       PgReader::Options{.url = database.url,
                         .connection_count_max = QueryGrpcService::Options().reads_max + 2,

@@ -50,6 +50,7 @@ absl::StatusOr<std::unique_ptr<PgFoldStore>> PgFoldStore::Open(
 PgFoldStore::PgFoldStore(const Options& options, std::shared_ptr<JournalRing> journal)
     : journal_(std::move(journal)),
       book_changes_(options.book_changes),
+      place_(options.owned_place),
       number_shelf_(ConnectionOptions(options, "stepwell-numbers"), 1),
       link_(FoldOptions(options)),
       ring_(options.recent),
@@ -62,6 +63,8 @@ PgFoldStore::PgFoldStore(const Options& options, std::shared_ptr<JournalRing> jo
 
 absl::StatusOr<PgConnection*> PgFoldStore::ConnectionOf(std::int64_t owner_epoch) {
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
+  STEPWELL_RETURN_IF_ERROR(
+      Annotate(place_.Check(*connection, link_.opened_count(), owner_epoch), "fold"));
   if (owner_epoch == ring_epoch_) return connection;
   STEPWELL_RETURN_IF_ERROR(
       Annotate(recycler_.Start(*connection, look_), "read the segments of recent"));

@@ -21,6 +21,7 @@
 #include "storage/pg_merger.h"
 #include "storage/pg_recent_recycler.h"
 #include "storage/pg_rollup_ring.h"
+#include "storage/pg_session_place.h"
 #include "storage/pg_shelf.h"
 
 namespace stepwell {
@@ -38,6 +39,8 @@ class PgFoldStore final : public FoldStore {
     std::shared_ptr<const PgCut> cut = nullptr;
     // Told what changes books; null = nobody remembers any.
     std::shared_ptr<BookChanges> book_changes = nullptr;
+    // With PgIngestStore, which notes there; null: where the database lies is not compared.
+    std::shared_ptr<const OwnedPlace> owned_place = nullptr;
   };
 
   // Reads what the ring of recent holds. Segments with a page that cannot be read are left as they are. REQUIRES: the schema is migrated.
@@ -68,6 +71,7 @@ class PgFoldStore final : public FoldStore {
 
   const std::shared_ptr<JournalRing> journal_;  // with PgIngestStore
   const std::shared_ptr<BookChanges> book_changes_;
+  PgSessionPlace place_;
   PgShelf number_shelf_;
   PgLink link_;
   std::int64_t ring_epoch_ = 0;  // the ownership under which ring_ was read; 0 = it is read anew

@@ -13,6 +13,7 @@
 #include "base/uuid.h"
 #include "storage/database_place.h"
 #include "storage/pg_connection.h"
+#include "storage/pg_place.h"
 
 namespace stepwell {
 
@@ -24,15 +25,18 @@ class PgIncarnation {
   // under a living master, is migrated, which takes as long as that takes; where the role may not, its place is not known.
   absl::StatusOr<Uuid> Look(PgConnection& connection, std::int64_t owner_epoch);
 
+  // As of the newest Look that succeeded; each 0 = not known.
+  const DatabasePlace& looked_at() const { return looked_at_; }
+
  private:
-  struct Seen;
-  absl::StatusOr<Seen> Read(PgConnection& connection);
-  absl::StatusOr<Seen> ReadOlder(PgConnection& connection);
+  absl::StatusOr<PgPlace::Told> Read(PgConnection& connection);
+  absl::StatusOr<PgPlace::Told> ReadOlder(PgConnection& connection);
   absl::StatusOr<bool> MigrateAgain(PgConnection& connection);
   void TellUntold(const absl::Status& why, const char* what);
 
+  PgPlace place_;
+  bool is_refusal_told_ = false;
   // False once the role was refused: each further question would be a line in PostgreSQL's log.
-  bool asks_cluster_ = true;
   bool notes_ = true;
   // Until the columns are there.
   bool is_older_told_ = false;

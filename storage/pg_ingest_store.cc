@@ -78,8 +78,10 @@ PgIngestStore::PgIngestStore(const Options& options, PgConnection::Options conne
                              std::shared_ptr<JournalRing> ring)
     : ring_(std::move(ring)),
       book_changes_(options.book_changes),
+      owned_place_(options.owned_place),
       stopped_copy_age_(options.stopped_copy_age),
       writer_({.connection = CommitOptions(options),
+               .owned_place = options.owned_place,
                .read_back_timeout = options.read_back_timeout,
                .at_point = options.at_point},
               ring_),
@@ -116,6 +118,9 @@ absl::StatusOr<Ownership> PgIngestStore::AcquireOwnership(const OwnerClaim& clai
     const auto incarnation = incarnation_.Look(*connection, owner.epoch);
     owner.look = incarnation.status();
     if (incarnation.ok()) owner.incarnation = *incarnation;
+    if (incarnation.ok() && !renews && owned_place_ != nullptr) {
+      owned_place_->Note(owner.epoch, incarnation_.looked_at());
+    }
   }
   owner.owner_before = std::move(before.owner_id);
   return owner;

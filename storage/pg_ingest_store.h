@@ -21,6 +21,7 @@
 #include "storage/call_groups.h"
 #include "storage/ingest_store.h"
 #include "storage/journal_ring.h"
+#include "storage/owned_place.h"
 #include "storage/pg_incarnation.h"
 #include "storage/pg_shelf.h"
 #include "storage/pg_writer.h"
@@ -42,6 +43,8 @@ class PgIngestStore final : public IngestStore {
     std::shared_ptr<const PgCut> cut = nullptr;
     // Told what changes books; null = nobody remembers any.
     std::shared_ptr<BookChanges> book_changes = nullptr;
+    // Told where the database lay as it was taken; null: sessions do not compare.
+    std::shared_ptr<OwnedPlace> owned_place = nullptr;
     // For tests, see PgWriter.
     std::function<void(std::string_view point, int backend_pid)> at_point = nullptr;
   };
@@ -91,6 +94,7 @@ class PgIngestStore final : public IngestStore {
 
   const std::shared_ptr<JournalRing> ring_;  // with PgFoldStore
   const std::shared_ptr<BookChanges> book_changes_;
+  const std::shared_ptr<OwnedPlace> owned_place_;
   const absl::Duration stopped_copy_age_;
   PgWriter writer_;
   PgShelf shelf_;

@@ -89,7 +89,10 @@ struct PgWriter::Group {
 };
 
 PgWriter::PgWriter(Options options, std::shared_ptr<JournalRing> ring)
-    : options_(std::move(options)), ring_(std::move(ring)), link_(options_.connection) {}
+    : options_(std::move(options)),
+      ring_(std::move(ring)),
+      place_(options_.owned_place),
+      link_(options_.connection) {}
 
 absl::StatusOr<std::vector<AdvanceResult>> PgWriter::Commit(const CommitGroupRequest& request) {
   STEPWELL_RETURN_IF_ERROR(CheckGroup(request));
@@ -97,6 +100,8 @@ absl::StatusOr<std::vector<AdvanceResult>> PgWriter::Commit(const CommitGroupReq
   Group group(request);
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
   if (link_.opened_count() != book_connection_) book_.End();
+  STEPWELL_RETURN_IF_ERROR(Annotate(
+      place_.Check(*connection, link_.opened_count(), request.owner_epoch), "commit group"));
   const absl::Status written = Write(*connection, group);
   if (written.ok()) {
     NoteStands(group);

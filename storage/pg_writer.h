@@ -21,6 +21,7 @@
 #include "storage/ingest_store.h"
 #include "storage/journal_ring.h"
 #include "storage/pg_link.h"
+#include "storage/pg_session_place.h"
 #include "storage/progress_book.h"
 
 namespace stepwell {
@@ -29,6 +30,8 @@ class PgWriter {
  public:
   struct Options {
     PgConnection::Options connection;
+    // Null: where the database lies is not compared.
+    std::shared_ptr<const OwnedPlace> owned_place = nullptr;
     // How long a COMMIT in doubt is read back before the caller is told that it is unknown.
     absl::Duration read_back_timeout = absl::Seconds(15);
     // For tests: called at each failpoint of a commit, with its name and our backend's pid.
@@ -62,6 +65,7 @@ class PgWriter {
 
   const Options options_;
   const std::shared_ptr<JournalRing> ring_;  // with the folder's recycler
+  PgSessionPlace place_;
   PgLink link_;
   ProgressBook book_;
   std::int64_t book_connection_ = 0;  // of link_, on which the book was begun

@@ -31,7 +31,8 @@ class StoreTest : public ::testing::Test {
   StoreTest() { Reopen(); }
 
   void Reopen(RecentRing::Limits recent = {}) {
-    auto ingest = PgIngestStore::Open({.url = url_, .at_point = at_point_}, journal_);
+    auto ingest = PgIngestStore::Open(
+        {.url = url_, .owned_place = owned_place_, .at_point = at_point_}, journal_);
     ASSERT_TRUE(ingest.ok()) << ingest.status();
     ingest_ = *std::move(ingest);
     folds_ = OpenFolds(recent);
@@ -39,7 +40,8 @@ class StoreTest : public ::testing::Test {
   // Another master's, say.
   std::unique_ptr<PgFoldStore> OpenFolds(RecentRing::Limits recent = {}) {
     // FoldBulk takes all for bulk.
-    auto folds = PgFoldStore::Open({.url = url_, .recent = recent, .bulk_ticks = 1}, journal_);
+    auto folds = PgFoldStore::Open(
+        {.url = url_, .recent = recent, .bulk_ticks = 1, .owned_place = owned_place_}, journal_);
     EXPECT_TRUE(folds.ok()) << folds.status();
     return folds.ok() ? *std::move(folds) : nullptr;
   }
@@ -157,6 +159,7 @@ class StoreTest : public ::testing::Test {
   const std::string url_ = TestPostgres::Get().FreshMigratedDatabase();
   const std::unique_ptr<PgConnection> sql_ = Connect(url_);
   const std::shared_ptr<JournalRing> journal_ = std::make_shared<JournalRing>();
+  const std::shared_ptr<OwnedPlace> owned_place_ = std::make_shared<OwnedPlace>();
   std::function<void(std::string_view, int)> at_point_;
   std::unique_ptr<PgIngestStore> ingest_;
   std::unique_ptr<PgFoldStore> folds_;

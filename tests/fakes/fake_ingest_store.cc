@@ -151,8 +151,8 @@ FakeIngestStore::Trial* FakeIngestStore::FindOrCreateTrialLocked(const OpenWrite
     trial_id = TrialId{by.trial_id};
     if (!tables_.trials.contains(trial_id) && by.trial_id >= kMasterTrialIdMin) return nullptr;
   } else {
-    const auto [name, is_new] = tables_.trial_names.try_emplace({by.project, by.external_id},
-                                                                TrialId{tables_.next_trial_id});
+    const TrialId next{tables_.next_trial_id};
+    const auto [name, is_new] = tables_.trial_names.try_emplace({by.project, by.external_id}, next);
     if (is_new) ++tables_.next_trial_id;
     trial_id = name->second;
   }
@@ -342,7 +342,7 @@ absl::StatusOr<std::vector<AdvanceResult>> FakeIngestStore::Commit(
   const auto may_go = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return !block_commits_; };
   mu_.Await(absl::Condition(&may_go));
   ++commit_count_;
-  if (!fail_next_.ok()) return std::exchange(fail_next_, absl::OkStatus());
+  STEPWELL_RETURN_IF_ERROR(std::exchange(fail_next_, absl::OkStatus()));
   STEPWELL_RETURN_IF_ERROR(CheckOwnerLocked(request));
   std::vector<AdvanceResult> results;
   for (const WriterAdvance& advance : request.advances) results.push_back(AdvanceLocked(advance));
@@ -463,11 +463,6 @@ void FakeIngestStore::set_series_max(int series_max) {
 void FakeIngestStore::KeepSeriesBusy(int count) {
   absl::MutexLock lock(&mu_);
   series_busy_ = count;
-}
-
-int FakeIngestStore::series_calls() const {
-  absl::MutexLock lock(&mu_);
-  return series_calls_;
 }
 
 int FakeIngestStore::commit_count() const {

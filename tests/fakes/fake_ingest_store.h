@@ -60,7 +60,10 @@ class FakeIngestStore final : public IngestStore {
   // The next `count` calls of FindOrCreateSeries answer kUnavailable.
   void KeepSeriesBusy(int count);
   // Calls of FindOrCreateSeries.
-  int series_calls() const;
+  int series_calls() const {
+    absl::MutexLock lock(&mu_);
+    return series_calls_;
+  }
   // Calls of ReadProgress and ReadTrialWriters.
   int writer_reads() const;
   // As a fold would.

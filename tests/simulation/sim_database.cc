@@ -68,6 +68,10 @@ absl::Status SimDatabase::Fold(std::int64_t owner_epoch, const std::vector<Write
     if (writers_[{fold.trial_id, fold.writer_no}].folded_sequence != fold.from_sequence_exclusive) {
       return absl::FailedPreconditionError("the fold does not begin where the last one ended");
     }
+    const auto progress = store_.ReadProgress(fold.trial_id, {fold.writer_no});
+    if (progress->empty() || progress->at(0).committed_sequence < fold.to_sequence) {
+      return absl::FailedPreconditionError("the fold goes beyond what is committed");
+    }
   }
   for (const WriterFold& fold : folds) {
     for (const WriterFold::Part& part : fold.parts) {
@@ -105,7 +109,11 @@ bool SimDatabase::PutBack(bool is_noticed) {
   if (kept_ == nullptr) return false;
   trace_.Add("the database is set back", is_noticed ? "" : ", as it was");
   store_.PutBack(*kept_);
-  if (is_noticed) store_.RenewIncarnation();
+  ++session_;
+  if (is_noticed) {
+    ++place_;
+    store_.RenewIncarnation();
+  }
   writers_ = kept_writers_;
   newest_epoch_ = kept_epoch_;
   history_.PutDatabaseBack(is_noticed);
@@ -143,6 +151,7 @@ absl::StatusOr<Ownership> SimStore::AcquireOwnership(const OwnerClaim& claim) {
   STEPWELL_RETURN_IF_ERROR(database_.CheckUp());
   auto owner = database_.store_.AcquireOwnership(claim);
   if (owner.ok() && owner->is_owner) database_.newest_epoch_ = owner->epoch;
+  if (owner.ok() && owner->is_owner && claim.epoch == 0) owned_place_ = database_.place_;
   return owner;
 }
 
@@ -183,10 +192,17 @@ absl::StatusOr<std::vector<SeriesNo>> SimStore::FindOrCreateSeries(
 }
 
 absl::StatusOr<std::vector<AdvanceResult>> SimStore::Commit(const CommitGroupRequest& request) {
+  const std::int64_t session = database_.session_;
   GoOnMeanwhile();
+  if (session != database_.session_) return absl::UnavailableError("the session ended");
+  // As PgWriter::CheckPlace.
+  if (!is_in_its_place()) return absl::AbortedError("another database");
   auto results = database_.Commit(request);
   GoOnMeanwhile();
-  if (results.ok() && database_.LosesAnswer()) return CommitUnknown("the answer was lost");
+  const bool has_ended = session != database_.session_;
+  if (results.ok() && (has_ended || database_.LosesAnswer())) {
+    return CommitUnknown("the answer was lost");
+  }
   return results;
 }
 

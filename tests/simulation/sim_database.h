@@ -80,6 +80,9 @@ class SimDatabase {
   using Writers = std::map<std::pair<TrialId, WriterNo>, Writer>;
   Writers writers_;
 
+  std::int64_t session_ = 0;  // of all: another number after all have ended
+  std::int64_t place_ = 0;    // as PostgreSQL tells where it lies
+
   std::shared_ptr<const testing::FakeIngestStore::Backup> kept_;
   Writers kept_writers_;
   std::int64_t kept_epoch_ = 0;
@@ -113,12 +116,16 @@ class SimStore final : public IngestStore {
   absl::StatusOr<TrialProfiling> SetProfiling(TrialId trial_id, const TrialProfiling& wanted,
                                               std::int64_t owner_epoch) override;
 
+  // It is the database that was taken.
+  bool is_in_its_place() const { return database_.place_ == owned_place_; }
+
  private:
   void GoOnMeanwhile();
 
   SimDatabase& database_;
   const std::function<void()> meanwhile_;
   const bool& killed_;
+  std::int64_t owned_place_ = 0;  // as OwnedPlace
 };
 
 }  // namespace stepwell::simulation

@@ -43,8 +43,9 @@ void SimMaster::Replay() {
   const absl::Status replayed = ReplayJournal(Recovery(), epoch_, *unreplayed_);
   trace_.Add("epoch ", epoch_, " replays, code ", static_cast<int>(replayed.code()));
   if (replayed.ok()) unreplayed_.reset();
-  // One that was replaced reads beside the folds of the next.
-  const bool is_alone = epoch_ == database_.newest_epoch();
+  // One that was replaced reads beside the folds of the next; and what it read first of a database that has been set
+  // back since is of that one.
+  const bool is_alone = epoch_ == database_.newest_epoch() && store_.is_in_its_place();
   if (stats_.sequences_lost > 0 && is_alone) database_.Fail("the journal lacks what is committed");
 }
 
@@ -66,7 +67,8 @@ void SimMaster::Tick() {
       {.master_id = "master", .address = "here", .epoch = epoch_, .last_epoch = epoch_});
   if (!owner.ok()) {
     state_.SetDatabase(owner.status());
-  } else if (state_.lost_reported() || !owner->is_owner || owner->epoch != epoch_) {
+  } else if (state_.lost_reported() || !owner->is_owner || owner->epoch != epoch_ ||
+             owner->incarnation != state_.incarnation()) {
     return Lose();
   } else {
     state_.SetDatabase(absl::OkStatus());
@@ -88,7 +90,8 @@ void SimMaster::Fold(std::int64_t bytes_max, Then then) {
   if (!serves() || !whole()) return;
   const Heads::FoldPlan plan = heads_.PlanFold(std::nullopt, bytes_max);
   if (plan.folds.empty()) return;
-  const absl::Status folded = database_.Fold(epoch_, plan.folds);
+  const absl::Status folded = store_.is_in_its_place() ? database_.Fold(epoch_, plan.folds)
+                                                       : absl::AbortedError("another database");
   trace_.Add("fold of epoch ", epoch_, ": ", plan.chunks.size(), " chunks, code ",
              static_cast<int>(folded.code()));
   if (folded.code() == absl::StatusCode::kAborted) return state_.ReportLost(epoch_);

@@ -217,7 +217,7 @@ void World::TickMaster() {
     if (!faulty_ || chance_.Of(0.5)) master->Replay();
   }
   // A service manager brings it back.
-  if (masters_.back()->killed() || masters_.back()->epoch() == 0) StartMaster();
+  if (!masters_.back()->serves()) StartMaster();
 }
 
 void World::StartMaster() {
@@ -283,13 +283,22 @@ void World::Harm() {
     // As often kept as set back.
     if (restores_.Of(0.5)) {
       database_.Keep();
-    } else if (database_.PutBack(/*is_noticed=*/restores_.Of(0.5))) {
-      for (const auto& master : masters_) master->Kill();
+    } else {
+      SetDatabaseBack();
     }
   }
   if (chance_.Of(0.004)) {
     AnyAgent().EndRank(chance_.Of(0.5) ? SimAgent::How::kClosed : SimAgent::How::kDied);
   }
+}
+
+// A master that lives on finds another database in its place. Of a copy put back as it is nothing tells it, so that whoever
+// does that has stopped it.
+void World::SetDatabaseBack() {
+  const bool is_noticed = restores_.Of(0.7);
+  const bool lives_on = is_noticed && restores_.Of(0.6);
+  if (!database_.PutBack(is_noticed) || lives_on) return;
+  for (const auto& master : masters_) master->Kill();
 }
 
 void World::GoRight() {

@@ -74,6 +74,7 @@ class World {
   void TickMaster();
 
   void Harm();
+  void SetDatabaseBack();
   void StartMaster();
   void RestartAgent(SimAgent& agent);
   void Connect(SimAgent& agent);
