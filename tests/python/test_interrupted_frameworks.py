@@ -268,6 +268,26 @@ class InterruptedFrameworksTest(ProductTest):
             "step", "train_batch", "train_batch/forward", "train_batch/backward", "train_batch/optimizer_step",
             "train_batch/optimizer_step/step_lr_schedulers", "dataloader_next", "lr"), ("forward",))  # fmt: skip
 
+    def test_a_watch_whose_making_is_interrupted_leaves_nothing_watched(self):
+        source, _, _ = _DEEPSPEED.partition("watched = watch(")
+        out, err = self.run_trial(interrupts.SOURCE + source + textwrap.dedent("""
+    import stepwell
+    run = stepwell.init(hooks=False)
+    owners = {engine: Engine, engine.lr_scheduler: Scheduler, engine.monitor: Monitor}
+    left, kept = [], []
+    def after(line):
+        watch(engine, eval_loader=evaluation).end()     # what was put, and is held by nobody, goes with who comes next
+        loaders = type(engine.training_dataloader), type(evaluation)
+        if any(type(one) is not kind for one, kind in owners.items()) or loaders != (Loader, Loader): left.append(line)
+    count, swallowed = interrupt_twice(lambda: kept.append(watch(engine, eval_loader=evaluation)),
+                                       lambda code: "/stepwell/" in code.co_filename, after)
+    kept[-1].end()
+    print(count > 50, swallowed, left)
+    run.close(60)
+    """))
+        self.assertEqual("True [] []\n", out, err)
+        self.assertNotIn("is not recorded", err)
+
     part = ""
 
     @property

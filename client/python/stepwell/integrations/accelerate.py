@@ -121,8 +121,12 @@ def watch(accelerator: Any, loader: Any, eval_loader: Any = None, *, run: Run | 
           batch: int | None = None) -> Watched:  # fmt: skip
     """Times what was prepared: `loader` is the training's, `batch` the index of its next batch where it resumes."""
     watched = Watched(run)
-    watched.begin(accelerator, loader, eval_loader, batch)
-    return watched
+    try:
+        watched.begin(accelerator, loader, eval_loader, batch)
+        return watched
+    except BaseException:  # an interrupt: nobody else could end what is watched already
+        watched.end()
+        raise
 
 
 def _batch_of(step: Any) -> int | None:

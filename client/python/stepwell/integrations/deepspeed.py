@@ -102,5 +102,9 @@ class Watched:
 def watch(engine: Any, loader: Any = None, eval_loader: Any = None, *, run: Run | None = None) -> Watched:
     """Times what the engine does; without `loader` that of its own, which deepspeed.initialize() made."""
     watched = Watched(run)
-    watched.begin(engine, loader, eval_loader)
-    return watched
+    try:
+        watched.begin(engine, loader, eval_loader)
+        return watched
+    except BaseException:  # an interrupt: nobody else could end what is watched already
+        watched.end()
+        raise
