@@ -5,10 +5,12 @@
 #include <libpq-fe.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,16 @@ namespace {
 std::string ReadText(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The last lines of a file that grows by some each second: it is read at each look.
+std::string ReadTail(const std::string& path) {
+  constexpr std::streamoff kTailBytes = 1 << 14;
+  std::ifstream file(path, std::ios::ate);
+  file.seekg(std::max<std::streamoff>(file.tellg() - kTailBytes, 0));
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
 }
 
 // The postmaster and its children.
@@ -153,7 +165,7 @@ class CrowdTest : public ::testing::Test {
   };
   // What the last line of each crowd says, together.
   Told ReadTold() const {
-    const std::string text = ReadText(scene_.path("producers.log"));
+    const std::string text = ReadTail(scene_.path("producers.log"));
     Told all{.acked = 0, .behind = 0};
     for (const int rank : ranks_) {
       const std::size_t line = text.rfind(absl::StrCat("crowd ", rank, ", "));
