@@ -46,16 +46,20 @@ class BuiltBytes {
     if (field->message_type() != nullptr) return kMessageBuiltBytes;
     return field->is_packable() ? 0 : kTextBuiltBytes;
   }
+  static bool IsWrittenAs(const FieldDescriptor* field, WireFormatLite::WireType type) {
+    if (field == nullptr) return false;
+    return type == WireFormatLite::WireTypeForFieldType(
+                       static_cast<WireFormatLite::FieldType>(field->type()));
+  }
   bool IsTooMuch(std::size_t more) { return (built_ += more) > most_; }
 
   End Plain(const FieldDescriptor* field, std::uint32_t tag) {
-    if (field == nullptr && IsTooMuch(kUnknownBuiltBytes)) return End::kTooMuch;
     // Of a group, which proto3 has none of, all fields are read as if they were the message's own: they count all the same.
     const auto type = WireFormatLite::GetTagWireType(tag);
-    if (type == WireFormatLite::WIRETYPE_START_GROUP ||
-        type == WireFormatLite::WIRETYPE_END_GROUP) {
-      return End::kWhole;
-    }
+    if (type == WireFormatLite::WIRETYPE_END_GROUP) return End::kWhole;
+    // What is not as its field is written is kept as a stranger's, whatever its number.
+    if (!IsWrittenAs(field, type) && IsTooMuch(kUnknownBuiltBytes)) return End::kTooMuch;
+    if (type == WireFormatLite::WIRETYPE_START_GROUP) return End::kWhole;
     return WireFormatLite::SkipField(&in_, tag) ? End::kWhole : End::kMalformed;
   }
 

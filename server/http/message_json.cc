@@ -27,14 +27,16 @@ google::protobuf::util::TypeResolver* Types() {
 // Of JSON what commas and brackets begin: its reader builds something of each before there are any bytes to look at.
 absl::Status CheckElements(std::string_view json_untrusted) {
   std::size_t elements = 0;
-  bool is_text = false;
+  char quote = 0;  // of the text that it is in: protobuf's reader takes both kinds
   for (std::size_t i = 0; i < json_untrusted.size(); ++i) {
     const char c = json_untrusted[i];
-    if (is_text && c == '\\') {
+    if (quote != 0 && c == '\\') {
       ++i;
-    } else if (c == '"') {
-      is_text = !is_text;
-    } else if (!is_text && (c == '{' || c == '[' || c == ',') && ++elements > kJsonElementsMax) {
+    } else if (quote != 0) {
+      if (c == quote) quote = 0;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if ((c == '{' || c == '[' || c == ',') && ++elements > kJsonElementsMax) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the request has more than ", kJsonElementsMax, " elements"));
     }

@@ -64,6 +64,24 @@ TEST(RequestBoundTest, GroupsAreCountedThrough) {
   EXPECT_EQ(CodeOf(bytes, 100 * kUnknownBuiltBytes), StatusCode::kOk);
 }
 
+// A field that has another form than its own is kept as a stranger's, though its number is known.
+TEST(RequestBoundTest, KnownNumbersOfAnotherFormCount) {
+  for (const std::string& field : std::vector<std::string>{
+           "\x13\x14",                       // a group
+           std::string("\x10\x00", 2),       // a number
+           "\x15" + std::string(4, '\x01'),  // four bytes
+           "\x11" + std::string(8, '\x01'),  // eight
+       }) {
+    SCOPED_TRACE(::testing::PrintToString(field));
+    std::string bytes;
+    for (int i = 0; i < 10; ++i) bytes += field;
+    v1::QueryBucketsRequest parsed;
+    ASSERT_TRUE(parsed.ParseFromString(bytes));
+    EXPECT_EQ(CodeOf(bytes, 10 * kUnknownBuiltBytes - 1), StatusCode::kResourceExhausted);
+    EXPECT_EQ(CodeOf(bytes, 10 * kUnknownBuiltBytes), StatusCode::kOk);
+  }
+}
+
 // What is taken for whole and is not would be built up to where it ends, without a bound.
 TEST(RequestBoundTest, WhatIsNoMessageIsTold) {
   for (const std::string& bytes : std::vector<std::string>{
