@@ -1,6 +1,6 @@
 // PgPlace: asks a database where it lies, and where its owner noted that it lay. Of a role that may not ask for the cluster's
-// identifier or timeline it asks the rest. Stands under PgIncarnation, the owner's look, and under PgWriter, which looks once
-// on each session. Confined to one thread at a time.
+// identifier or timeline it asks the rest. Stands under PgIncarnation, the owner's look, and under PgSessionPlace, which
+// looks once on each session. Confined to one thread at a time.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(const PgPlace::Told told, place.Read(connection));
 #pragma once

@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "base/steady_time.h"
 #include "tests/contract/pg_store_test.h"
 
 namespace stepwell {
@@ -22,12 +26,16 @@ class PgPlaceTest : public testing::PgStoreTest {
     writer_ = OpenWriter("t");
     CommitTo(writer_, 1, 1);
   }
-  void EndSession() {
-    KillWhen(url_, "application_name = 'stepwell-commit'");
-    // Whoever used it is told that it is gone.
-    while (ingest_->Commit(Group({Advance(writer_, 2)})).status().code() ==
-           absl::StatusCode::kUnavailable) {
-    }
+  // What `call` says once there is a session again: whoever used the one that ended is told so.
+  absl::Status OnNextSession(const std::string& name, const std::function<absl::Status()>& call) {
+    KillWhen(url_, absl::StrCat("application_name = '", name, "'"));
+    const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(20);
+    absl::Status said = call();
+    while (absl::IsUnavailable(said) && !deadline.HasPassed()) said = call();
+    return said;
+  }
+  absl::Status Commit(std::uint64_t sequence) {
+    return ingest_->Commit(Group({Advance(writer_, sequence)})).status();
   }
   // All of it made anew, as pg_restore --clean does, and as a recovery or a promotion changes its timeline.
   void SetBack() {
@@ -41,7 +49,7 @@ class PgPlaceTest : public testing::PgStoreTest {
 };
 
 TEST_F(PgPlaceTest, ASessionThatEndedAloneGoesOn) {
-  EndSession();
+  EXPECT_TRUE(OnNextSession("stepwell-commit", [&] { return Commit(2); }).ok());
   EXPECT_EQ(Committed(writer_), 2u);
 }
 
@@ -49,25 +57,17 @@ TEST_F(PgPlaceTest, NothingIsCommittedIntoAnotherDatabaseBeforeItsOwnerLooked) {
   SetBack();
   // The session that was there is of the database that is written to, wherever that lies.
   CommitTo(writer_, 2, 2);
-  KillWhen(url_, "application_name = 'stepwell-commit'");
-  absl::Status refused = absl::UnavailableError("");
-  while (refused.code() == absl::StatusCode::kUnavailable) {
-    refused = ingest_->Commit(Group({Advance(writer_, 3)})).status();
-  }
+  const absl::Status refused = OnNextSession("stepwell-commit", [&] { return Commit(3); });
   EXPECT_EQ(refused.code(), absl::StatusCode::kAborted) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("table oid"));
   EXPECT_EQ(Committed(writer_), 2u);
-  EXPECT_EQ(ingest_->Commit(Group({Advance(writer_, 3)})).status().code(),
-            absl::StatusCode::kAborted)
-      << "the same session, asked again";
+  EXPECT_EQ(Commit(3).code(), absl::StatusCode::kAborted) << "the same session, asked again";
 
   // Nor is anything folded.
-  KillWhen(url_, "application_name = 'stepwell-fold'");
   const std::vector<TickTable> tables = {Table(1, 1)};
-  absl::Status not_folded = absl::UnavailableError("");
-  while (not_folded.code() == absl::StatusCode::kUnavailable) {
-    not_folded = folds_->Fold(kEpoch, {FoldOf(writer_, 0, 2, tables)}).status();
-  }
+  const absl::Status not_folded = OnNextSession("stepwell-fold", [&] {
+    return folds_->Fold(kEpoch, {FoldOf(writer_, 0, 2, tables)}).status();
+  });
   EXPECT_EQ(not_folded.code(), absl::StatusCode::kAborted) << not_folded;
   EXPECT_THAT(std::string(not_folded.message()), HasSubstr("table oid"));
 

@@ -195,7 +195,7 @@ absl::StatusOr<std::vector<AdvanceResult>> SimStore::Commit(const CommitGroupReq
   const std::int64_t session = database_.session_;
   GoOnMeanwhile();
   if (session != database_.session_) return absl::UnavailableError("the session ended");
-  // As PgWriter::CheckPlace.
+  // As PgSessionPlace::Check.
   if (!is_in_its_place()) return absl::AbortedError("another database");
   auto results = database_.Commit(request);
   GoOnMeanwhile();
