@@ -33,7 +33,8 @@ inline constexpr std::size_t kDefiningBuiltBytesMax = 64 << 20;
 // That of a request, by its message.
 std::size_t BuiltBytesMax(const google::protobuf::Descriptor& message);
 
-// kResourceExhausted: more than that would be built; kInvalidArgument: the bytes are no such message.
+// kResourceExhausted: more than that would be built; kInvalidArgument: the bytes are no such message, or a text in it is
+// not UTF-8.
 absl::Status CheckRequest(const google::protobuf::Descriptor& message,
                           google::protobuf::io::ZeroCopyInputStream& bytes_untrusted,
                           std::size_t built_bytes_max);

@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "base/stream_metadata.h"
+#include "proto/request_bound.h"
 #include "server/deadline_watch.h"
 #include "server/grpc_access.h"
 #include "server/grpc_deadline.h"
@@ -28,6 +29,15 @@ namespace stepwell {
 constexpr std::size_t kReadAheadBytes = 64 << 10;
 // What a message takes beside its bytes, so that empty ones are bounded too: 64 of them.
 constexpr std::size_t kReadAheadBytesOfMessage = 1 << 10;
+// Of fewer bytes no more than kDefiningBuiltBytesMax can be built, for the dearest part takes two: nobody counts.
+constexpr std::size_t kUncountedBytesMax = kDefiningBuiltBytesMax / kMessageBuiltBytes * 2;
+
+// Whether a message may be built.
+absl::Status CheckParts(grpc::ByteBuffer& input_untrusted) {
+  if (input_untrusted.Length() <= kUncountedBytesMax) return absl::OkStatus();
+  grpc::ProtoBufferReader reader(&input_untrusted);
+  return CheckRequest(*pb::StreamChunksRequest::descriptor(), reader, kDefiningBuiltBytesMax);
+}
 
 // One stream. Made by gRPC's thread, used by its own, deleted at the end of that one. `writing_`
 // keeps gRPC's rule of one write at a time, `reading_` that of one read.
@@ -225,6 +235,13 @@ void StreamReactor::ReadAll() {
 
 void StreamReactor::HandleInput(grpc::ByteBuffer& input) {
   const std::size_t bytes = input.Length();
+  if (const absl::Status may = CheckParts(input); !may.ok()) {
+    // Whose it is would be told by building it.
+    const bool is_none = absl::IsInvalidArgument(may);
+    input.Clear();
+    return stream_->HandleMalformed(
+        "", Invalid(is_none ? "MALFORMED" : "MESSAGE_PARTS", std::string(may.message())), bytes);
+  }
   grpc::ByteBuffer copy = input;  // shares the slices; Deserialize empties its argument
   request_.Clear();
   const grpc::Status parsed =
