@@ -87,6 +87,7 @@ PgIngestStore::PgIngestStore(const Options& options, PgConnection::Options conne
               ring_),
       shelf_(connection, options.control_connections_max),
       many_series_shelf_(std::move(connection), 1),
+      many_series_rest_({}),
       opens_(OpensTogether()),
       few_series_(SeriesTogether()),
       owner_shelf_(OwnerOptions(options), 1) {}
