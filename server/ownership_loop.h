@@ -56,6 +56,7 @@ class OwnershipLoop {
   void LookAtTrials();
   void TellOfToken(const std::string& owner_before);
   void Own(std::int64_t epoch);
+  absl::StatusOr<TakenOver> TakeOverAndRenew(std::int64_t epoch);
   void MeetAnotherDatabase(const Uuid& incarnation);
   // `told`: to clients.
   void Lose(absl::string_view why, const char* told);

@@ -58,6 +58,7 @@ class BusyStore final : public FoldStore {
   }
   absl::StatusOr<MergeResult> Merge(std::int64_t, const MergeLimits&) override {
     ++merge_count;
+    if (on_merge) on_merge();
     return MergeResult{.more = merges_for_ever};
   }
   absl::StatusOr<FoldNo> NextFoldNo() override { return FoldNo{1}; }
@@ -70,6 +71,7 @@ class BusyStore final : public FoldStore {
 
   bool merges_for_ever = false;
   std::function<void()> on_bulk;
+  std::function<void()> on_merge;
   absl::Status bulk_status;
   bool refuses_bulk = false;
   std::atomic<int> bulk_count = 0;
@@ -130,6 +132,28 @@ TEST(FoldLoopTest, MergesThatNeverEndLetFoldsThrough) {
   EXPECT_GE(store.fold_count, 3);
   EXPECT_GE(store.recycle_count, 3) << "what is merged is not recycled";
   EXPECT_GE(store.merge_count, 3 * 8) << "merges come round, too";
+}
+
+// A writer closes during each merge, so that somebody waits behind each.
+TEST(FoldLoopTest, WritersThatCloseAllTheTimeLetMergesThrough) {
+  Heads heads;
+  heads.NoteWriter(kTrial, kWriter, 0);
+  BusyStore store(heads);
+  store.merges_for_ever = true;
+  heads.Add({Chunk(++store.newest)});
+  MasterState state;
+  state.SetDatabase(absl::OkStatus());
+  state.BecomeOwner(1, false);
+  FoldLoop loop({.interval = absl::Milliseconds(10), .slice_bytes = 30'000, .merge = {}},
+                {store, heads, state, RealClock::Get(), [] { return std::int64_t{0}; }});
+  store.on_merge = [&] { loop.FoldSoon(kTrial); };
+  loop.Start();
+  const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(30);
+  while (store.merge_count < 100 && !deadline.HasPassed()) absl::SleepFor(absl::Milliseconds(1));
+  loop.Stop();
+  EXPECT_GE(store.merge_count, 100);
+  EXPECT_LE(store.recycle_count * 8, store.merge_count)
+      << "merges came with folds of everything alone";
 }
 
 TEST(FoldLoopTest, AFoldUnderSteadyIngestEndsAndMergesFollow) {
