@@ -161,10 +161,12 @@ std::string CalledBy(const std::string& address, const ServeOptions& options) {
 
 void PrintFirstScreen(const ServerAddresses& at, const ServeOptions& options) {
   const bool has_tls = !options.tls_cert.empty();
+  const char* scheme = has_tls ? "https" : "http";
   const std::string grpc = CalledBy(at.grpc, options);
   const std::string http = CalledBy(at.http, options);
   std::printf(
       "Stepwell %s is ready.\n"
+      "  page      %s://%s/  for a browser\n"
       "  gRPC      %s\n"
       "  HTTP      %s://%s/readyz\n"
       "  database  %s\n"
@@ -185,7 +187,7 @@ void PrintFirstScreen(const ServerAddresses& at, const ServeOptions& options) {
       "      the same in SQL (docs/schema.md); what is new is there within some ten seconds\n"
       "\n"
       "Stop with Ctrl-C.\n",
-      STEPWELL_VERSION, at.grpc.c_str(), has_tls ? "https" : "http", http.c_str(),
+      STEPWELL_VERSION, scheme, http.c_str(), at.grpc.c_str(), scheme, http.c_str(),
       ShownUrl(at.database_url).c_str(), (has_tls ? TokenLine(options) : "").c_str(),
       (has_tls ? TlsExports(options) : "").c_str(), grpc.c_str(), grpc.c_str(), grpc.c_str(),
       ShownUrl(at.database_url).c_str());

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/number_units.h"
 #include "server/agent_version.h"
 #include "server/http/page_settings.h"
 #include "server/peer_address.h"
@@ -69,7 +70,21 @@ Setting Addresses(const char* name, std::string O::*place, const char* initial, 
   return {name, place, initial, 0, 0, {}, help, CheckAddresses};
 }
 
+// Names end in their unit, or have it before what it is counted by.
+bool IsOfBytes(const Setting& setting) { return absl::StrContains(setting.name, "bytes"); }
+
+Problem SetBytes(const Setting& setting, const std::string& text, std::int64_t& place) {
+  const std::optional<std::int64_t> bytes = ParseByteCount(text);
+  if (bytes && *bytes >= setting.min && *bytes <= setting.max) {
+    place = *bytes;
+    return {};
+  }
+  return absl::StrCat("is '", text, "', allowed are bytes from ", ByteCountText(setting.min),
+                      " to ", ByteCountText(setting.max), ", written as 64MiB, 1.5GB or 67108864");
+}
+
 Problem SetNumber(const Setting& setting, const std::string& text, std::int64_t& place) {
+  if (IsOfBytes(setting)) return SetBytes(setting, text, place);
   if (absl::SimpleAtoi(text, &place) && place >= setting.min && place <= setting.max) return {};
   return absl::StrCat("is '", text, "', allowed are ", setting.min, " to ", setting.max);
 }

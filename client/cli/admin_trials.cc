@@ -1,7 +1,6 @@
 // stepwell admin archive | unarchive | delete: trials that are finished with.
 #include <unistd.h>
 
-#include <iostream>
 #include <ostream>
 #include <string>
 
@@ -66,11 +65,8 @@ bool Confirm(const v1::GetTrialResponse& response, Streams streams) {
               << "): " << Plural(trial.sample_count(), "sample") << " in "
               << CountText(trial.series_count()) << " series, from "
               << TimeText(trial.first_sample_time_us()) << " to "
-              << TimeText(trial.last_sample_time_us())
-              << ".\nAll of it goes for good. Delete it? [y/N] " << std::flush;
-  std::string answer;
-  std::getline(std::cin, answer);
-  return answer == "y" || answer == "Y" || answer == "yes";
+              << TimeText(trial.last_sample_time_us()) << ".\n";
+  return IsConfirmed(streams.err, "All of it goes for good. Delete it?");
 }
 
 std::string DeletedText(const std::string& trial, const v1::DeleteTrialResponse& response) {

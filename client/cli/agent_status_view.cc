@@ -103,21 +103,25 @@ struct Sums {
     for (const SpooledWriter& writer : spool.writers) {
       live += writer.is_live() ? 1 : 0;
       troubled += writer.trouble.empty() ? 0 : 1;
-      frames += writer.unacked_frames;
-      samples += writer.unacked_samples;
-      events += writer.ring_events;
       events_in_memory += writer.rings_in_memory ? writer.ring_events : 0;
       dropped += writer.dropped_events;
       rings_missing += writer.rings_missing ? 1 : 0;
+      // What the master will not have nothing sends as it is.
+      if (!writer.refusal.empty()) {
+        ++refused;
+        continue;
+      }
+      frames += writer.unacked_frames;
+      samples += writer.unacked_samples;
+      events += writer.ring_events;
       // Its agent keeps it for the upload.
       const bool is_offline = writer.is_kept();
       offline += is_offline && writer.waits() && !writer.is_server_unusable ? 1 : 0;
       waiting += writer.waits() ? 1 : 0;
       const bool is_over = writer.state == "ended" || writer.state == "died";
       untold += is_over && !writer.waits() ? 1 : 0;
-      refused += writer.refusal.empty() ? 0 : 1;
       if (writer.waits() && writer.is_server_unusable) ++unusable[writer.server];
-      if (!writer.waits() || is_offline || !writer.refusal.empty()) continue;
+      if (!writer.waits() || is_offline) continue;
       OfMaster& of_master = masters[writer.server];
       ++of_master.waiting;
       if (of_master.unreachable.empty()) of_master.unreachable = writer.unreachable;
@@ -136,16 +140,17 @@ struct Sums {
 
   std::uint64_t live = 0;
   std::uint64_t troubled = 0;
+  std::uint64_t refused = 0;
+  std::uint64_t rings_missing = 0;
+  std::uint64_t events_in_memory = 0;
+  std::uint64_t dropped = 0;
+  // Without those that were refused:
   std::uint64_t waiting = 0;
   std::uint64_t untold = 0;  // all of it is stored, but not that it ended
   std::uint64_t offline = 0;
-  std::uint64_t refused = 0;
-  std::uint64_t rings_missing = 0;
   std::uint64_t frames = 0;
   std::uint64_t samples = 0;
   std::uint64_t events = 0;
-  std::uint64_t events_in_memory = 0;
-  std::uint64_t dropped = 0;
   std::map<std::string, OfMaster> masters;
   // What is no address, with how many named it.
   std::map<std::string, std::uint64_t> unusable;
@@ -173,7 +178,8 @@ std::string TroubleText(const std::string& server, const Sums::OfMaster& of_mast
 
 // Of one that this agent was not started with.
 bool WantsToken(const SpooledWriter& writer) {
-  return absl::StartsWith(writer.refusal, "GRANT_MISSING") ||
+  return absl::StartsWith(writer.refusal, "GRANT_MISSING:") ||
+         absl::StartsWith(writer.refusal, "TOKEN_REFUSED:") ||
          absl::StrContains(writer.unreachable, "token");
 }
 
@@ -231,16 +237,48 @@ void AdviseUnserved(const SpoolStatus& spool, const Sums& sums, std::vector<std:
   }
 }
 
+std::string UnarchiveText(const SpooledWriter& writer) {
+  std::string text = absl::StrCat("'stepwell admin unarchive ", Printable(writer.trial));
+  if (!writer.project.empty() && writer.project != "default") {
+    absl::StrAppend(&text, " --project ", Printable(writer.project));
+  }
+  return text + "'";
+}
+
+// What ends the refusal that `writer` met, and what becomes of what waits then.
+std::string RemedyText(const SpoolStatus& spool, const SpooledWriter& writer) {
+  constexpr char kStays[] = "What waits stays on the disk";
+  if (absl::StartsWith(writer.refusal, "TRIAL_DELETED:")) {
+    return absl::StrCat("No master takes it any more: once nothing records there, its directories ",
+                        "below ", Printable(spool.root), "/f1 can be removed.");
+  }
+  // Of tokens is told for all writers at once.
+  if (WantsToken(writer)) return absl::StrCat(kStays, ".");
+  const std::string after = absl::StartsWith(writer.refusal, "TRIAL_ARCHIVED:")
+                                ? absl::StrCat("after ", UnarchiveText(writer), ",")
+                                : "once that is put right,";
+  const std::string sender = spool.is_served && !writer.is_kept()
+                                 ? "the agent sends it within a minute"
+                                 : absl::StrCat(UploadText(spool), " sends it");
+  return absl::StrCat(kStays, "; ", after, " ", sender, ".");
+}
+
 // Each that was said, once.
 void AdviseRefused(const SpoolStatus& spool, std::vector<std::string>& advice) {
-  std::map<std::string, std::uint64_t> counts;
+  struct Refused {
+    const SpooledWriter* first = nullptr;
+    std::uint64_t count = 0;
+  };
+  std::map<std::string, Refused> all;
   for (const SpooledWriter& writer : spool.writers) {
-    if (!writer.refusal.empty()) ++counts[writer.refusal];
+    if (writer.refusal.empty()) continue;
+    Refused& refused = all[writer.refusal];
+    if (refused.count++ == 0) refused.first = &writer;
   }
-  for (const auto& [refusal, count] : counts) {
+  for (const auto& [refusal, refused] : all) {
     if (advice.size() >= kAdviceMax) return;
-    advice.push_back(absl::StrCat("The master refused ", Plural(count, "writer"), ": ",
-                                  Printable(refusal), ". What waits stays on the disk."));
+    advice.push_back(absl::StrCat("The master refused ", Plural(refused.count, "writer"), ": ",
+                                  Printable(refusal), ". ", RemedyText(spool, *refused.first)));
   }
 }
 

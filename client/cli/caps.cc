@@ -1,9 +1,14 @@
 // stepwell caps get | set | preview | sweep: how long and how much is kept.
+#include <unistd.h>
+
+#include <optional>
 #include <ostream>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/status_macros.h"
 #include "client/cli/cap_units.h"
 #include "client/cli/caps_view.h"
 #include "client/cli/master_client.h"
@@ -29,7 +34,8 @@ constexpr char kSetExamples[] =
     "it "
     "to the\nnext wider place. An age counts for what is merged from now on. 'stepwell caps "
     "preview' "
-    "with the same\noptions says what would go.\n"
+    "with the same\noptions says what would go; where the next sweep would remove something "
+    "besides what goes anyway, it\nis shown, and asked for before.\n"
     "\nExamples:\n"
     "  stepwell caps set --raw-age 30d --rollup-age 2y\n"
     "  stepwell caps set --project vision --bytes 50GiB --samples 1M\n"
@@ -144,6 +150,46 @@ int Fail(const absl::Status& status, const v1::CapsPlace& place, MasterClient& m
   return ReportTrialFailure(status, place.trial(), master, options.server(), streams);
 }
 
+// What the next sweep would remove if these were set, besides what it removes anyway.
+absl::StatusOr<v1::PreviewCapsResponse> LookAhead(const v1::SetCapsRequest& set,
+                                                  MasterClient& master) {
+  const Progress progress("looking through the ledger for what would go");
+  v1::PreviewCapsRequest request;
+  *request.mutable_place() = set.place();
+  *request.mutable_caps() = set.caps();
+  *request.mutable_clear() = set.clear();
+  STEPWELL_ASSIGN_OR_RETURN(v1::PreviewCapsResponse would, master.PreviewCaps(request));
+  if (would.removals().empty()) return would;
+  request.clear_caps();
+  request.clear_clear();
+  STEPWELL_ASSIGN_OR_RETURN(const v1::PreviewCapsResponse now, master.PreviewCaps(request));
+  return RemovedBesides(would, now);
+}
+
+// An exit code where they are not to be set: a forgotten unit is seen before it is too late.
+std::optional<int> AskBefore(const v1::SetCapsRequest& set, MasterClient& master,
+                             const CommandOptions& options, Streams streams) {
+  const absl::StatusOr<v1::PreviewCapsResponse> goes = LookAhead(set, master);
+  if (!goes.ok()) {
+    const int exit = Fail(goes.status(), set.place(), master, options, streams);
+    if (absl::IsDeadlineExceeded(goes.status())) {
+      streams.err << "stepwell: nothing was set; --yes sets without a look at what would go\n";
+    }
+    return exit;
+  }
+  if (goes->removals().empty()) return std::nullopt;
+  streams.err << CapsRemoveText(set.place(), *goes, PaintFor(streams.err));
+  if (isatty(STDIN_FILENO) == 0) {
+    return options.UsageError(
+        absl::InvalidArgumentError("nothing was set: nobody can be asked here, standard input is "
+                                   "no terminal; give --yes if that is meant, or other caps"),
+        streams);
+  }
+  if (IsConfirmed(streams.err, "Set them?")) return std::nullopt;
+  streams.err << "stepwell: nothing was set\n";
+  return kExitFailed;
+}
+
 }  // namespace
 
 int RunCapsGet(const std::vector<std::string>& args, Streams streams) {
@@ -167,10 +213,14 @@ int RunCapsSet(const std::vector<std::string>& args, Streams streams) {
   AddPlaceOptions(options);
   AddCapOptions(options);
   options.List("clear", "CAP,...", kClearHelp);
+  options.Flag("yes", "do not look, and do not ask; wanted where standard input is no terminal");
   if (std::optional<int> exit = options.Parse(args, streams)) return *exit;
   const absl::StatusOr<v1::SetCapsRequest> request = SetRequestOf(options);
   if (!request.ok()) return options.UsageError(request.status(), streams);
   MasterClient master(options.master());
+  if (!options.Has("yes")) {
+    if (std::optional<int> exit = AskBefore(*request, master, options, streams)) return *exit;
+  }
   const absl::StatusOr<v1::SetCapsResponse> response = master.SetCaps(*request);
   if (!response.ok()) return Fail(response.status(), request->place(), master, options, streams);
   streams.out << (options.json() ? CapsSetJson(*response)

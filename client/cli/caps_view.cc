@@ -44,11 +44,40 @@ nlohmann::ordered_json WithDefaults(nlohmann::ordered_json json, const Effective
 
 std::string Bytes(std::int64_t bytes) { return ValueText(static_cast<double>(bytes), "bytes"); }
 
-// "1,200 samples (3.40 MiB) and 0 B of rollups".
+// "1,200 samples (3.40 MiB) and 0 B of rollups", ", and 2 traces (4.00 MiB)" where there are some.
 template <typename Response>
 std::string SumsText(const Response& response) {
-  return absl::StrCat(Plural(response.sample_count(), "sample"), " (", Bytes(response.raw_bytes()),
-                      ") and ", Bytes(response.rollup_bytes()), " of rollups");
+  std::int64_t trace_count = 0;
+  std::int64_t trace_bytes = 0;
+  for (const v1::CapRemoval& each : response.removals()) {
+    trace_count += each.trace_count();
+    trace_bytes += each.trace_bytes();
+  }
+  std::string text =
+      absl::StrCat(Plural(response.sample_count(), "sample"), " (", Bytes(response.raw_bytes()),
+                   ") and ", Bytes(response.rollup_bytes()), " of rollups");
+  if (trace_count > 0) {
+    // The sums of an answer have no traces.
+    absl::StrAppend(&text, ", and ", response.truncated() ? "at least " : "",
+                    Plural(trace_count, "trace"), " (", Bytes(trace_bytes), ")");
+  }
+  return text;
+}
+
+// What of one trial, group and cap goes of `response`; nullptr = nothing.
+const v1::CapRemoval* Find(const v1::PreviewCapsResponse& response, const v1::CapRemoval& like) {
+  for (const v1::CapRemoval& each : response.removals()) {
+    if (each.trial_id() == like.trial_id() && each.metric_group() == like.metric_group() &&
+        each.field() == like.field()) {
+      return &each;
+    }
+  }
+  return nullptr;
+}
+
+bool HasMore(const v1::CapRemoval& would, const v1::CapRemoval& now) {
+  return would.sample_count() > now.sample_count() || would.raw_bytes() > now.raw_bytes() ||
+         would.rollup_bytes() > now.rollup_bytes() || would.trace_count() > now.trace_count();
 }
 
 template <typename Response>
@@ -136,6 +165,27 @@ std::string PreviewText(const v1::PreviewCapsResponse& response, const Paint& pa
   if (response.removals().empty()) return "A sweep would remove nothing.\n";
   return absl::StrCat(RemovalsTable(response, paint), "\nA sweep would remove ", SumsText(response),
                       ".\n");
+}
+
+v1::PreviewCapsResponse RemovedBesides(const v1::PreviewCapsResponse& would,
+                                       const v1::PreviewCapsResponse& now) {
+  if (would.truncated()) return would;
+  v1::PreviewCapsResponse goes;
+  for (const v1::CapRemoval& each : would.removals()) {
+    const v1::CapRemoval* anyway = Find(now, each);
+    if (anyway != nullptr && !HasMore(each, *anyway)) continue;
+    *goes.add_removals() = each;
+    goes.set_sample_count(goes.sample_count() + each.sample_count());
+    goes.set_raw_bytes(goes.raw_bytes() + each.raw_bytes());
+    goes.set_rollup_bytes(goes.rollup_bytes() + each.rollup_bytes());
+  }
+  return goes;
+}
+
+std::string CapsRemoveText(const v1::CapsPlace& place, const v1::PreviewCapsResponse& goes,
+                           const Paint& paint) {
+  return absl::StrCat(RemovalsTable(goes, paint), "\nWith these caps of ", PlaceText(place),
+                      " the next sweep would remove ", SumsText(goes), ", for good.\n");
 }
 
 std::string SweepText(const v1::SweepCapsResponse& response, const Paint& paint) {

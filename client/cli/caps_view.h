@@ -18,6 +18,13 @@ std::string CapsSetText(const v1::CapsPlace& place, const v1::SetCapsResponse& r
                         const Paint& paint);
 std::string CapsSetJson(const v1::SetCapsResponse& response);
 std::string PreviewText(const v1::PreviewCapsResponse& response, const Paint& paint);
+// Of `would`, what is to go beyond `now`, with sums of that alone: what caps that are about to be set would remove, as against
+// what goes anyway. All of `would` where its list is cut short.
+v1::PreviewCapsResponse RemovedBesides(const v1::PreviewCapsResponse& would,
+                                       const v1::PreviewCapsResponse& now);
+// Before they are set; `goes` has something.
+std::string CapsRemoveText(const v1::CapsPlace& place, const v1::PreviewCapsResponse& goes,
+                           const Paint& paint);
 std::string SweepText(const v1::SweepCapsResponse& response, const Paint& paint);
 
 }  // namespace stepwell::cli

@@ -4,13 +4,12 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -77,10 +76,6 @@ std::string HeaderOf(std::string_view request, std::string_view name) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<OneFileServer>> OneFileServer::Open(Options options) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(options.path, error)) {
-    return absl::NotFoundError(absl::StrCat(options.path, ": no such file"));
-  }
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return absl::ErrnoToStatus(errno, "socket");
   const int on = 1;
@@ -104,6 +99,7 @@ absl::StatusOr<std::unique_ptr<OneFileServer>> OneFileServer::Open(Options optio
 OneFileServer::OneFileServer(Options options, int socket, int port)
     : options_(std::move(options)),
       socket_(socket),
+      port_(port),
       host_(absl::StrCat("127.0.0.1:", port)),
       target_(absl::StrCat("/", Uuid::Random().ToText(), "/", options_.name)),
       url_(absl::StrCat("http://", host_, target_)) {}
@@ -139,11 +135,10 @@ std::string OneFileServer::HeadOf(std::string_view request, bool& sends_file) co
   }
   if (words[0] == "OPTIONS") return answer("204 No Content", 0);
   if (words[0] != "GET" && words[0] != "HEAD") return answer("405 Method Not Allowed", 0);
-  std::error_code error;
-  const auto byte_count = std::filesystem::file_size(options_.path, error);
-  if (error) return answer("404 Not Found", 0);
+  struct stat found {};
+  if (fstat(options_.file, &found) != 0) return answer("404 Not Found", 0);
   sends_file = words[0] == "GET";
-  return answer("200 OK", static_cast<std::int64_t>(byte_count));
+  return answer("200 OK", found.st_size);
 }
 
 bool OneFileServer::Answer(int connection, SteadyTime deadline) {
@@ -156,16 +151,15 @@ bool OneFileServer::Answer(int connection, SteadyTime deadline) {
 }
 
 bool OneFileServer::SendFile(int connection, SteadyTime deadline) const {
-  std::FILE* const file = std::fopen(options_.path.c_str(), "re");
-  if (file == nullptr) return false;
   std::vector<char> piece(kPieceBytes);
   bool is_sent = true;
-  for (std::size_t count = 0;
-       is_sent && (count = std::fread(piece.data(), 1, piece.size(), file));) {
-    is_sent = SendAll(connection, {piece.data(), count}, deadline);
+  ssize_t count = 0;
+  for (off_t at = 0; is_sent; at += count) {
+    count = pread(options_.file, piece.data(), piece.size(), at);
+    if (count <= 0) break;
+    is_sent = SendAll(connection, {piece.data(), static_cast<std::size_t>(count)}, deadline);
   }
-  is_sent = is_sent && std::ferror(file) == 0;
-  std::fclose(file);
+  is_sent = is_sent && count == 0;
   // Its last bytes are read before the connection ends.
   shutdown(connection, SHUT_WR);
   char rest = 0;

@@ -2,7 +2,7 @@
 // from 127.0.0.1:9001 alone. Its address holds a random part, so that nobody else on the machine guesses it.
 // Confined to one thread.
 //
-//   STEPWELL_ASSIGN_OR_RETURN(auto server, OneFileServer::Open({.path = "t.json.gz", .port = 9001, ...}));
+//   STEPWELL_ASSIGN_OR_RETURN(auto server, OneFileServer::Open({.file = file.descriptor(), .port = 9001, ...}));
 //   std::cout << server->url();
 //   STEPWELL_RETURN_IF_ERROR(server->ServeOnce(deadline));   // until it was fetched whole
 #pragma once
@@ -20,20 +20,23 @@ namespace stepwell::cli {
 class OneFileServer {
  public:
   struct Options {
-    std::string path = {};
+    // Open for reading, and longer than the server; its offset is left alone.
+    int file = -1;
     // In its address.
     std::string name = {};
     int port = 0;  // 0 = any
     // The page that may read it.
     std::string origin = {};
   };
-  // kNotFound: the file cannot be read; kUnavailable: the port is in use.
+  // kUnavailable: the port is in use.
   static absl::StatusOr<std::unique_ptr<OneFileServer>> Open(Options options);
   ~OneFileServer();
   OneFileServer(const OneFileServer&) = delete;
   OneFileServer& operator=(const OneFileServer&) = delete;
 
   const std::string& url() const { return url_; }
+  // The one that is listened on.
+  int port() const { return port_; }
   // kDeadlineExceeded: nobody fetched it whole by then.
   [[nodiscard]] absl::Status ServeOnce(SteadyTime deadline);
 
@@ -47,6 +50,7 @@ class OneFileServer {
 
   const Options options_;
   const int socket_;
+  const int port_;
   const std::string host_;
   const std::string target_;
   const std::string url_;

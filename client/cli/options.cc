@@ -1,5 +1,6 @@
 #include "client/cli/options.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cxxopts.hpp>
 #include <exception>
@@ -12,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/server_address.h"
 #include "base/status_macros.h"
@@ -40,6 +42,19 @@ std::string UnknownOptionText(const std::string& error, const std::set<std::stri
   const std::string name = absl::StrCat(word.size() == 1 ? "-" : "--", word);
   const std::string meant = MeantText(name, names);
   return absl::StrCat("there is no option '", name, meant.empty() ? "'" : "'; ", meant);
+}
+
+// `given` lacks the one at its end of `names`, and those behind it.
+std::string MissingText(const std::vector<std::string>& names,
+                        const std::vector<std::string>& given) {
+  const std::string& missing = names[given.size()];
+  const auto wanted = std::count(names.begin(), names.end(), missing);
+  if (wanted == 1) return absl::StrCat(missing, " is missing");
+  return absl::StrCat(
+      given.empty() ? "" : "another ", missing, " is missing: ", wanted, " are wanted, and ",
+      given.empty() ? "none is given"
+                    : absl::StrCat("only '", absl::StrJoin(given, "', '"),
+                                   given.size() == 1 ? "' is given" : "' are given"));
 }
 
 }  // namespace
@@ -108,8 +123,7 @@ std::optional<int> CommandOptions::Parse(const std::vector<std::string>& args, S
   const std::vector<std::string>& left = parser_->result->unmatched();
   const std::vector<std::string> names = absl::StrSplit(positional_, ' ', absl::SkipEmpty());
   if (left.size() < names.size() && names[left.size()][0] != '[') {
-    return UsageError(absl::InvalidArgumentError(absl::StrCat(names[left.size()], " is missing")),
-                      streams);
+    return UsageError(absl::InvalidArgumentError(MissingText(names, left)), streams);
   }
   const bool takes_more = !names.empty() && absl::EndsWith(names.back(), "...]");
   if (left.size() > names.size() && !takes_more) {

@@ -49,7 +49,8 @@ int RunReport(const std::vector<std::string>& args, Streams streams) {
   }
   if (!HasRank(*data, view)) {
     streams.err << "stepwell: " << TrialName(data->trial) << " has no timings of rank " << *rank
-                << " in attempt " << data->timings.attempt() << "\n";
+                << " in attempt " << data->timings.attempt() << "; " << KnownRanksText(*data)
+                << "\n";
     return kExitFailed;
   }
   streams.out << (options.json() ? ReportJson(*data, view)

@@ -333,6 +333,31 @@ bool HasRank(const ReportData& data, const ReportOptions& options) {
   return !options.rank || !ByRank(data, options).empty();
 }
 
+std::string KnownRanksText(const ReportData& data) {
+  constexpr std::size_t kStretchesMax = 8;
+  std::vector<std::string> stretches;
+  std::int32_t first = 0;
+  std::int32_t last = 0;
+  const auto end_stretch = [&] {
+    stretches.push_back(first == last ? absl::StrCat(first) : absl::StrCat(first, " to ", last));
+  };
+  const auto ranks = ByRank(data, {});
+  if (ranks.empty()) return "it has none of any rank";
+  first = last = ranks.begin()->first;
+  for (const auto& [rank, timings] : ranks) {
+    if (rank > last + 1) {
+      end_stretch();
+      first = rank;
+    }
+    last = rank;
+  }
+  end_stretch();
+  const std::size_t more = stretches.size() - std::min(stretches.size(), kStretchesMax);
+  stretches.resize(stretches.size() - more);
+  return absl::StrCat("it has those of rank", ranks.size() == 1 ? " " : "s ",
+                      absl::StrJoin(stretches, ", "), more > 0 ? ", ..." : "");
+}
+
 std::string ReportText(const ReportData& data, const ReportOptions& options, const Paint& paint) {
   const std::string all = data.trial.attempt_count() > 1 ? ", all attempts" : "";
   return absl::StrCat(HeadText(data, paint), TimingsText(data, options, paint),

@@ -20,6 +20,9 @@ struct ReportOptions {
 // Whether the attempt has timings of options.rank; true where none is asked for.
 bool HasRank(const ReportData& data, const ReportOptions& options);
 
+// For who asked for one that is not there: "it has those of ranks 0 to 3, 7"; of many stretches the first.
+std::string KnownRanksText(const ReportData& data);
+
 std::string ReportText(const ReportData& data, const ReportOptions& options, const Paint& paint);
 std::string ReportJson(const ReportData& data, const ReportOptions& options);
 

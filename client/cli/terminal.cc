@@ -49,6 +49,13 @@ Paint PaintFor(const std::ostream& out) {
   return Paint(wanted && able && terminal ? Colours::kOn : Colours::kOff);
 }
 
+bool IsConfirmed(std::ostream& out, const std::string& question) {
+  out << question << " [y/N] " << std::flush;
+  std::string answer;
+  std::getline(std::cin, answer);
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
 std::size_t ColumnCount(std::string_view text) {
   std::size_t count = 0;
   for (const char c : text) {

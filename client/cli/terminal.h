@@ -36,6 +36,9 @@ class Paint {
 // or empty.
 Paint PaintFor(const std::ostream& out);
 
+// Asks the person at the terminal `question`; false when the answer is not yes.
+bool IsConfirmed(std::ostream& out, const std::string& question);
+
 // Columns that `text` (UTF-8, without colour codes) takes; counts code points.
 std::size_t ColumnCount(std::string_view text);
 // `text` with control characters (C0, DEL, C1) and bytes that are no UTF-8 shown as \xNN, so that a text from the network, or

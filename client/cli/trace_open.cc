@@ -1,19 +1,17 @@
 // stepwell trace open: a trial's traces in Perfetto's page: fetched, merged where there are several, and handed
 // to the page from this machine.
-#include <unistd.h>
-
-#include <filesystem>
 #include <ostream>
 
 #include "absl/strings/str_cat.h"
+#include "base/shell_word.h"
 #include "base/status_macros.h"
 #include "client/cli/command.h"
-#include "client/cli/export_output.h"
 #include "client/cli/merge_words.h"
 #include "client/cli/not_found.h"
 #include "client/cli/one_file_server.h"
 #include "client/cli/options.h"
 #include "client/cli/progress.h"
+#include "client/cli/scratch_file.h"
 #include "client/cli/terminal.h"
 #include "client/cli/trace_pages.h"
 
@@ -26,42 +24,24 @@ constexpr char kPerfetto[] = "https://ui.perfetto.dev";
 constexpr char kExamples[] =
     "\nPrints an address for a browser on this machine, and ends once the page has fetched the "
     "trace. Several\n"
-    "traces are merged first. The bytes go from this machine to the browser, and nowhere else.\n"
+    "traces are merged first. The bytes go from this machine to the browser, and nowhere else. "
+    "From a browser\n"
+    "on another machine: 'ssh -L 9001:127.0.0.1:9001 HOST' there, HOST being this one; or "
+    "'stepwell "
+    "trace get'.\n"
     "Exits with 75 where nobody opened it within --timeout.\n"
     "\nExamples:\n"
     "  stepwell trace open my-run\n"
     "  stepwell trace open my-run 3\n";
 
-// Gone with this.
-class ScratchFile {
- public:
-  ScratchFile() {
-    std::error_code error;
-    std::string name = (std::filesystem::temp_directory_path(error) / "stepwell-XXXXXX").string();
-    if (mkdtemp(name.data()) != nullptr) directory_ = name;
-  }
-  ~ScratchFile() {
-    std::error_code error;
-    if (!directory_.empty()) std::filesystem::remove_all(directory_, error);
-  }
-  ScratchFile(const ScratchFile&) = delete;
-  ScratchFile& operator=(const ScratchFile&) = delete;
-  bool is_there() const { return !directory_.empty(); }
-  std::string path() const { return directory_ + "/trace"; }
-
- private:
-  std::string directory_;
-};
-
 // `is_all`: nobody named them, so that a merge leaves out what cannot be placed.
 absl::Status Fetch(MasterClient& master, const v1::TrialRef& trial,
-                   const std::vector<v1::Trace>& traces, bool is_all, const std::string& path,
+                   const std::vector<v1::Trace>& traces, bool is_all, ScratchFile& file,
                    std::ostream& err) {
-  STEPWELL_ASSIGN_OR_RETURN(const auto output, ExportOutput::ToFile(path));
   absl::Status written;
   absl::Status fetched;
   const auto take = [&](const std::string& bytes) {
-    if (!bytes.empty()) written = output->Write(bytes);
+    if (!bytes.empty()) written = file.Write(bytes);
     return written.ok();
   };
   if (traces.size() == 1) {
@@ -83,9 +63,9 @@ absl::Status Fetch(MasterClient& master, const v1::TrialRef& trial,
       return take(message.data());
     });
   }
-  STEPWELL_RETURN_IF_ERROR(fetched);
+  // A file that takes no more ended the fetch.
   STEPWELL_RETURN_IF_ERROR(written);
-  return output->Finish();
+  return fetched;
 }
 
 // Those that Perfetto reads.
@@ -98,6 +78,26 @@ std::vector<v1::Trace> Readable(const std::vector<v1::Trace>& traces) {
     }
   }
   return readable;
+}
+
+// What it waits for, and what to do where that is not here.
+std::string WaitingText(const CommandOptions& options, int port, absl::Duration patience) {
+  std::string get = "stepwell trace get";
+  for (const std::string& argument : options.arguments()) {
+    absl::StrAppend(&get, " ", Printable(ShellWord(argument)));
+  }
+  if (options.Has("project")) {
+    absl::StrAppend(&get, " --project ", Printable(ShellWord(options.project())));
+  }
+  return absl::StrCat("stepwell: waits ", absl::FormatDuration(patience),
+                      " for a browser on this machine to open that address; Ctrl-C ends it.\n"
+                      "From a browser on another machine, run there first, HOST being this one:\n"
+                      "  ssh -L ",
+                      port, ":127.0.0.1:", port,
+                      " HOST\n"
+                      "Or have the traces as files:\n"
+                      "  ",
+                      get, "\n");
 }
 
 }  // namespace
@@ -121,6 +121,11 @@ int RunTraceOpen(const std::vector<std::string>& args, Streams streams) {
   const auto patience =
       options.Duration("timeout", absl::Minutes(10), absl::ZeroDuration(), absl::Hours(24));
   if (!patience.ok()) return options.UsageError(patience.status(), streams);
+  const auto file = ScratchFile::Make();
+  if (!file.ok()) {
+    streams.err << "stepwell: " << file.status().message() << "\n";
+    return kExitFailed;
+  }
   MasterClient master(options.master());
   const auto list = ReadTraces(master, *trial);
   if (!list.ok()) {
@@ -135,21 +140,17 @@ int RunTraceOpen(const std::vector<std::string>& args, Streams streams) {
                 << "\n";
     return kExitFailed;
   }
-  const ScratchFile file;
-  if (!file.is_there()) {
-    streams.err << "stepwell: no directory for temporary files can be made\n";
-    return kExitFailed;
-  }
   {
     const Progress progress("fetching traces");
-    const absl::Status got =
-        Fetch(master, *trial, traces, trace_nos.empty(), file.path(), streams.err);
+    const absl::Status got = Fetch(master, *trial, traces, trace_nos.empty(), **file, streams.err);
     if (!got.ok()) {
       return ReportFailure(got, options.server(), streams);
     }
   }
-  auto server = OneFileServer::Open(
-      {.path = file.path(), .name = "trace", .port = static_cast<int>(*port), .origin = kPerfetto});
+  auto server = OneFileServer::Open({.file = (*file)->descriptor(),
+                                     .name = "trace",
+                                     .port = static_cast<int>(*port),
+                                     .origin = kPerfetto});
   if (!server.ok()) {
     streams.err << "stepwell: " << server.status().message() << "\n";
     return kExitFailed;
@@ -159,6 +160,7 @@ int RunTraceOpen(const std::vector<std::string>& args, Streams streams) {
   } else {
     streams.out << kPerfetto << "/#!/?url=" << (*server)->url() << std::endl;
   }
+  streams.err << WaitingText(options, (*server)->port(), *patience) << std::flush;
   if ((*server)->ServeOnce(SteadyTime::Now() + *patience).ok()) return kExitOk;
   streams.err << "stepwell: nobody opened it within " << absl::FormatDuration(*patience) << "\n";
   return kExitAgain;

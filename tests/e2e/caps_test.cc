@@ -5,11 +5,13 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "nlohmann/json.hpp"
 #include "stepwell/v1/query.grpc.pb.h"
 #include "tests/e2e/commands.h"
 #include "tests/support/child_process.h"
+#include "tests/support/pty_child.h"
 
 namespace stepwell::testing {
 namespace {
@@ -108,7 +110,7 @@ TEST_F(CapsTest, ASweepRemovesWhatThePreviewSaidAndAGapTellsIt) {
   StartMaster({"--fold-interval", "100ms", "--sweep-interval", "1h"});
   const std::int64_t trial_id = RecordThreeRows("capped");
   EXPECT_EQ(Command({"caps", "preview"}).output, "A sweep would remove nothing.\n");
-  const Ran set = Command({"caps", "set", "--trial", "capped", "--samples", "1500"});
+  const Ran set = Command({"caps", "set", "--trial", "capped", "--samples", "1500", "--yes"});
   EXPECT_EQ(set.ending, "exit 0") << set.output;
   EXPECT_NE(set.output.find("trial capped"), std::string::npos) << set.output;
   const Ran got = Command({"caps", "get", "--trial", absl::StrCat("id:", trial_id), "--json"});
@@ -146,6 +148,49 @@ TEST_F(CapsTest, ASweepRemovesWhatThePreviewSaidAndAGapTellsIt) {
   EXPECT_EQ(trial.completeness().samples_held(), 2000);
   EXPECT_EQ(trial.completeness().samples_missing(), 1000);
   EXPECT_EQ(Command({"caps", "sweep"}).output, "Nothing was to be removed.\n");
+}
+
+// A forgotten unit, `--bytes 1`, was taken without a word, and the next sweep removed all of it.
+TEST_F(CapsTest, CapsThatWouldRemoveSomethingAreAskedForBeforeTheyAreSet) {
+  StartMaster({"--fold-interval", "100ms", "--sweep-interval", "1h"});
+  const std::int64_t trial_id = RecordThreeRows("dear");
+  const auto bytes_set = [&] {
+    const Ran got = Command({"caps", "get", "--trial", "dear", "--json"});
+    return nlohmann::json::parse(got.output)["set"]["trial_bytes"];
+  };
+  // Nobody can be asked.
+  const std::vector<std::string> words = {"caps", "set", "--trial", "dear", "--bytes", "1"};
+  const Ran refused = Command(words);
+  EXPECT_EQ(refused.ending, "exit 64") << refused.output;
+  for (const char* says : {"trial dear the next sweep would remove 3,000 samples (", "for good.",
+                           "nothing was set: nobody can be asked here", "give --yes"}) {
+    EXPECT_NE(refused.output.find(says), std::string::npos) << says << "\n" << refused.output;
+  }
+  EXPECT_TRUE(bytes_set().is_null());
+  // Nothing would go.
+  const Ran large = Command({"caps", "set", "--trial", "dear", "--bytes", "1GiB"});
+  EXPECT_EQ(large.ending, "exit 0") << large.output;
+  EXPECT_EQ(large.output.find("would remove"), std::string::npos) << large.output;
+
+  for (const auto& [answer, ending, bytes] :
+       {std::tuple("n\r", "exit 1", INT64_C(1) << 30), std::tuple("\r", "exit 1", INT64_C(1) << 30),
+        std::tuple("y\r", "exit 0", INT64_C(1))}) {
+    SCOPED_TRACE(answer);
+    std::vector<std::string> asked = {BuiltProgram("stepwell")};
+    asked.insert(asked.end(), words.begin(), words.end());
+    asked.insert(asked.end(), {"--server", master_->grpc_address()});
+    PtyChild person(asked, {{"TERM", "xterm"}}, 200, 40);
+    ASSERT_TRUE(person.WaitFor("Set them? [y/N] ", absl::Seconds(30))) << person.shown();
+    EXPECT_NE(person.shown().find(absl::StrCat("id:", trial_id)), std::string::npos);
+    person.Type(answer);
+    EXPECT_EQ(person.Wait(absl::Seconds(30)), ending) << person.shown();
+    EXPECT_EQ(bytes_set(), bytes);
+  }
+  // All of it goes anyway by now: a wider cap changes nothing of that.
+  const Ran again = Command({"caps", "set", "--bytes", "1"});
+  EXPECT_EQ(again.ending, "exit 0") << again.output;
+  const Ran scripted = Command({"caps", "set", "--trial", "dear", "--samples", "1", "--yes"});
+  EXPECT_EQ(scripted.ending, "exit 0") << scripted.output;
 }
 
 TEST_F(CapsTest, TheMasterSweepsByItselfAndEndsInOrder) {

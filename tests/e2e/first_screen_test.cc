@@ -135,6 +135,9 @@ TEST_F(FirstScreenTest, ItsCommandsWork) {
     EXPECT_TRUE(line.size() <= 100 || absl::StrContains(line, "postgresql://")) << line;
   }
 
+  const std::string page = absl::StrCat("  page      http://", master_->http_address(), "/");
+  EXPECT_THAT(Screen(), ::testing::Contains(::testing::StartsWith(page)));
+  EXPECT_THAT(master_->Get("/"), HasSubstr("<html"));
   std::filesystem::create_directory(scratch_ / "tmp");
   std::filesystem::create_directory(scratch_ / "text");
   std::ofstream(scratch_ / "text/corpus.txt") << [] {

@@ -127,11 +127,10 @@ TEST_F(StartupTest, ValuesThatAreNotAllowed) {
   };
   const std::string duration =
       "allowed are durations from 10ms to 10m, written as 500ms, 10s or 5m";
+  const std::string bytes = "allowed are bytes from 1MiB to ";
+  const std::string written = ", written as 64MiB, 1.5GB or 67108864";
   for (const Row& row : {
-           Row{{"--queue-bytes=1x"},
-               {},
-               64,
-               "--queue-bytes is '1x', allowed are 1048576 to 4294967296"},
+           Row{{"--queue-bytes=1x"}, {}, 64, "--queue-bytes is '1x', " + bytes + "4GiB" + written},
            Row{{"--streams-max=-1"}, {}, 64, "--streams-max is '-1', allowed are 1 to 4096"},
            Row{{"--fold-interval=7"}, {}, 64, "--fold-interval is '7', " + duration},
            Row{{"--fold-interval", "1h"}, {}, 64, "--fold-interval is '1h', " + duration},
@@ -165,11 +164,11 @@ TEST_F(StartupTest, ValuesThatAreNotAllowed) {
            Row{{},
                {{"STEPWELL_QUEUE_BYTES", "7"}},
                78,
-               "STEPWELL_QUEUE_BYTES is '7', allowed are 1048576 to 4294967296"},
+               "STEPWELL_QUEUE_BYTES is '7', " + bytes + "4GiB" + written},
            Row{{"--config", scratch_ / "conf"},
                {},
                78,
-               (scratch_ / "conf") + ":2: fold-bytes is '7', allowed are 1048576 to 268435456"},
+               (scratch_ / "conf") + ":2: fold-bytes is '7', " + bytes + "256MiB" + written},
            Row{{"--config", scratch_ / "none"},
                {},
                78,

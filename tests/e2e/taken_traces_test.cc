@@ -1,10 +1,12 @@
 // What commands make of traces that a master keeps, themselves: reports of several ranks, archives, TensorBoard's layout.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "tests/e2e/traces_fixture.h"
@@ -160,6 +162,43 @@ TEST_F(TakenTracesTest, WhatIsOpenedIsServedOnceAtTheAddressThatIsTold) {
     EXPECT_EQ(std::system(fetch.c_str()), 0) << fetch;
     EXPECT_EQ(ReadWhole(got), ReadWhole(file));
     EXPECT_EQ(command.Wait(absl::Seconds(30)), "exit 0") << ReadWhole(log);
+  }
+}
+
+// Who comes new does not know that it waits, for whom, nor what to do where the browser is elsewhere.
+TEST_F(TakenTracesTest, WhatWaitsForABrowserSaysSoAndASignalLeavesNothingBehind) {
+  StartMaster();
+  Record("kept", 10);
+  ASSERT_EQ(Command({"trace", "import", "kept", Write("ep0-ba7-rank0.json", kTwoEvents),
+                     Write("ep0-ba7-rank1.json", kTwoEvents)})
+                .ending,
+            "exit 0");
+  const std::filesystem::path temporary = scratch_ / "temporary";
+  std::filesystem::create_directory(temporary);
+  for (const auto& [signal, ending] : {std::pair(SIGINT, "killed by signal 2"),
+                                       {SIGTERM, "killed by signal 15"},
+                                       {SIGKILL, "killed by signal 9"}}) {
+    SCOPED_TRACE(ending);
+    const std::string log = scratch_ / absl::StrCat("waits", signal);
+    ChildProcess command;
+    command.Start({BuiltProgram("stepwell"), "trace", "open", "kept", "1", "2", "--port", "0",
+                   "--server", master_->grpc_address()},
+                  {{"TMPDIR", temporary.string()}}, log);
+    const std::string last = "stepwell trace get kept 1 2\n";
+    ASSERT_TRUE(Eventually([&] { return absl::EndsWith(ReadWhole(log), last); }, absl::Seconds(30)))
+        << ReadWhole(log);
+    const std::string said = ReadWhole(log);
+    EXPECT_NE(said.find("waits 10m for a browser on this machine"), std::string::npos) << said;
+    const std::string before = "url=http://127.0.0.1:";
+    const std::size_t at = said.find(before) + before.size();
+    const std::string port = said.substr(at, said.find('/', at) - at);
+    EXPECT_NE(said.find(absl::StrCat("  ssh -L ", port, ":127.0.0.1:", port, " HOST\n")),
+              std::string::npos)
+        << said;
+    EXPECT_TRUE(std::filesystem::is_empty(temporary));
+    command.Signal(signal);
+    EXPECT_EQ(command.Wait(absl::Seconds(30)), ending) << ReadWhole(log);
+    EXPECT_TRUE(std::filesystem::is_empty(temporary));
   }
 }
 

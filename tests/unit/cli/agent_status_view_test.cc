@@ -76,6 +76,51 @@ TEST(AgentStatusViewTest, IsOneLineWhereThereIsNothing) {
   EXPECT_EQ(nlohmann::json::parse(AgentStatusJson({}, kNowUs))["spools"].size(), 0U);
 }
 
+// An upload of it was offered, which is refused, too.
+TEST(AgentStatusViewTest, WhatTheMasterRefusedIsNoUploadsAsItIs) {
+  const auto refused = [](const char* state, const char* refusal) {
+    SpooledWriter writer = Waiting(state, 95'000'000);
+    writer.refusal = refusal;
+    return writer;
+  };
+  SpooledWriter archived = refused("ended", "TRIAL_ARCHIVED: trial 7 is archived");
+  archived.project = "vision";
+  SpooledWriter told = archived;  // all of it is stored but its end
+  told.unacked_frames = told.ring_events = 0;
+  const SpooledWriter deleted = refused("died", "TRIAL_DELETED: trial 8 was deleted");
+  const SpooledWriter old = refused("ended", "CLIENT_TOO_OLD: install stepwell 0.2.0");
+  SpooledWriter offline = old;
+  offline.server = "offline";
+  const SpooledWriter tokenless = refused("ended", "TOKEN_REFUSED: no such token");
+  constexpr char kArchived[] =
+      "The master refused 1 writer: TRIAL_ARCHIVED: trial 7 is archived. What waits stays on the "
+      "disk; after 'stepwell admin unarchive my-run --project vision', 'stepwell upload "
+      "/tmp/stepwell-1000' sends it.";
+  constexpr char kDeleted[] =
+      "The master refused 1 writer: TRIAL_DELETED: trial 8 was deleted. No master takes it any "
+      "more: once nothing records there, its directories below /tmp/stepwell-1000/f1 can be "
+      "removed.";
+  constexpr char kOld[] =
+      "The master refused 1 writer: CLIENT_TOO_OLD: install stepwell 0.2.0. What waits stays on "
+      "the disk; once that is put right, 'stepwell upload /tmp/stepwell-1000' sends it.";
+  EXPECT_THAT(AdviceFor(Spool(false, {archived}), kNowUs), ElementsAre(kArchived));
+  EXPECT_THAT(AdviceFor(Spool(false, {told}), kNowUs), ElementsAre(kArchived));
+  EXPECT_THAT(AdviceFor(Spool(false, {deleted}), kNowUs), ElementsAre(kDeleted));
+  EXPECT_THAT(AdviceFor(Spool(true, {deleted}), kNowUs), ElementsAre(kDeleted));
+  EXPECT_THAT(AdviceFor(Spool(false, {old}), kNowUs), ElementsAre(kOld));
+  EXPECT_THAT(AdviceFor(Spool(true, {offline}), kNowUs), ElementsAre(kOld))
+      << "an agent does not send what records offline";
+  EXPECT_THAT(AdviceFor(Spool(false, {tokenless}), kNowUs),
+              ElementsAre("The master refused 1 writer: TOKEN_REFUSED: no such token. What waits "
+                          "stays on the disk.",
+                          HasSubstr("with the STEPWELL_TOKEN of 'stepwell upload")));
+  // What it did not refuse an upload sends.
+  EXPECT_THAT(AdviceFor(Spool(false, {deleted, Waiting("died", 1)}), kNowUs),
+              ElementsAre("'stepwell upload /tmp/stepwell-1000' sends what waits: 3,456 samples in "
+                          "12 frames, 100 events in rings.",
+                          kDeleted));
+}
+
 TEST(AgentStatusViewTest, SaysWhatToDo) {
   SpooledWriter offline = Waiting("ended", 3'600'000'000);
   offline.server = "offline";
@@ -112,8 +157,7 @@ TEST(AgentStatusViewTest, SaysWhatToDo) {
        "'stepwell upload /tmp/stepwell-1000' sends it to another."},
       {"refused", Spool(true, {refused, refused}),
        "The master refused 2 writers: CLIENT_TOO_OLD: install\\x0astepwell 0.2.0. What waits stays "
-       "on "
-       "the disk."},
+       "on the disk; once that is put right, the agent sends it within a minute."},
       {"offline", Spool(true, {offline}),
        "1 writer of a trial that records offline: once it has ended, 'stepwell upload "
        "/tmp/stepwell-1000' sends it."},

@@ -112,6 +112,36 @@ TEST(CapsViewTest, SaysWhatGoes) {
   ExpectGolden("caps_sweep.txt", SweepText(sweep, kPlain));
 }
 
+TEST(CapsViewTest, TellsWhatGoesByCapsThatAreAboutToBeSet) {
+  v1::PreviewCapsResponse now;
+  *now.add_removals() = Removal(7, "", "trial_bytes");
+  *now.add_removals() = Removal(8, "gpu", "series_samples");
+  v1::PreviewCapsResponse would = now;
+  EXPECT_TRUE(RemovedBesides(would, now).removals().empty());
+  // More of what goes anyway, another cap of the same, and what does not go so far.
+  would.mutable_removals(1)->set_sample_count(200'000);
+  *would.add_removals() = Removal(7, "", "series_samples");
+  v1::CapRemoval& traces = *would.add_removals();
+  traces.set_trial_id(9);
+  traces.set_field("trial_trace_bytes");
+  traces.set_trace_count(2);
+  traces.set_trace_bytes(4096);
+  const v1::PreviewCapsResponse goes = RemovedBesides(would, now);
+  ASSERT_EQ(goes.removals_size(), 3);
+  EXPECT_EQ(goes.removals(0).trial_id(), 8);
+  EXPECT_EQ(goes.removals(1).field(), "series_samples");
+  EXPECT_EQ(goes.sample_count(), 323'456);
+  EXPECT_EQ(goes.raw_bytes(), 500'000);
+  const std::string text = CapsRemoveText(ProjectPlace("vision"), goes, kPlain);
+  EXPECT_NE(text.find("\nWith these caps of project vision the next sweep would remove 323,456 "
+                      "samples (488 KiB) and 0 B of rollups, and 2 traces (4.00 KiB), for good.\n"),
+            std::string::npos)
+      << text;
+  // What is not listed may be what matters.
+  would.set_truncated(true);
+  EXPECT_EQ(RemovedBesides(would, now).removals_size(), 4);
+}
+
 TEST(CapsCommandsTest, RefuseWrongUse) {
   struct Row {
     std::vector<std::string> words;

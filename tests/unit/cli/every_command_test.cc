@@ -349,7 +349,12 @@ TEST_F(EveryCommandTest, SaysWhatIsNearAndWhatIsAskedForInVain) {
        "choose, --limit 0 prints all\n"},
       {{"report", "my-run", "--rank", "9"},
        kExitFailed,
-       "my-run has no timings of rank 9 in attempt"},
+       "my-run has no timings of rank 9 in attempt 0; it has none of any rank"},
+      {{"compare", "first"},
+       kExitUsage,
+       "another TRIAL is missing: 2 are wanted, and only 'first' is given"},
+      {{"compare"}, kExitUsage, "TRIAL is missing: 2 are wanted, and none is given"},
+      {{"report"}, kExitUsage, "stepwell report: TRIAL is missing\n"},
       {{"report", "my-run", "--rank", "9", "--json"}, kExitFailed, "has no timings of rank 9"},
   };
   for (const auto& row : rows) {

@@ -6,29 +6,30 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "client/cli/scratch_file.h"
 
 namespace stepwell::cli {
 namespace {
 
 class OneFileServerTest : public ::testing::Test {
  protected:
-  OneFileServerTest()
-      : path_(absl::StrCat(::testing::TempDir(), "one-file-", getpid(), "-",
-                           ::testing::UnitTest::GetInstance()->random_seed())),
-        bytes_(3'000'000, 'x') {
+  OneFileServerTest() : bytes_(3'000'000, 'x') {
     bytes_.back() = 'y';
-    std::ofstream(path_, std::ios::binary) << bytes_;
-    auto server = OneFileServer::Open({.path = path_, .name = "trace", .origin = "https://page"});
+    auto file = ScratchFile::Make();
+    EXPECT_TRUE(file.ok()) << file.status();
+    if (!file.ok()) return;
+    file_ = *std::move(file);
+    EXPECT_TRUE(file_->Write(bytes_).ok());
+    auto server = OneFileServer::Open(
+        {.file = file_->descriptor(), .name = "trace", .origin = "https://page"});
     EXPECT_TRUE(server.ok()) << server.status();
     if (server.ok()) server_ = *std::move(server);
   }
-  ~OneFileServerTest() override { std::remove(path_.c_str()); }
 
   std::string host() const { return server_->url().substr(7, server_->url().find('/', 7) - 7); }
   std::string target() const { return server_->url().substr(server_->url().find('/', 7)); }
@@ -53,8 +54,8 @@ class OneFileServerTest : public ::testing::Test {
     return answer;
   }
 
-  const std::string path_;
   std::string bytes_;
+  std::unique_ptr<ScratchFile> file_;
   std::unique_ptr<OneFileServer> server_;
 };
 
@@ -91,10 +92,11 @@ TEST_F(OneFileServerTest, OnePageReadsItOnceAndNobodyElse) {
 TEST_F(OneFileServerTest, SaysWhenNobodyCameAndWhatCannotBe) {
   ASSERT_NE(server_, nullptr);
   EXPECT_TRUE(absl::IsDeadlineExceeded(server_->ServeOnce(SteadyTime::Now())));
-  EXPECT_TRUE(absl::IsNotFound(OneFileServer::Open({.path = path_ + "none"}).status()));
   int port = 0;
   ASSERT_TRUE(absl::SimpleAtoi(host().substr(host().find(':') + 1), &port));
-  EXPECT_TRUE(absl::IsUnavailable(OneFileServer::Open({.path = path_, .port = port}).status()));
+  EXPECT_EQ(server_->port(), port);
+  EXPECT_TRUE(absl::IsUnavailable(
+      OneFileServer::Open({.file = file_->descriptor(), .port = port}).status()));
 }
 
 }  // namespace

@@ -212,5 +212,18 @@ TEST(ReportViewTest, NanAndInfinityAreStringsInJson) {
   EXPECT_EQ(json["metrics"][0]["mean"], "NaN");
 }
 
+TEST(ReportViewTest, NamesTheRanksThatThereAre) {
+  ReportData data;
+  EXPECT_EQ(KnownRanksText(data), "it has none of any rank");
+  AddTiming(data, "step", 3, 1, 1);
+  AddTiming(data, "train_batch", 3, 1, 1);
+  EXPECT_EQ(KnownRanksText(data), "it has those of rank 3");
+  for (const int rank : {0, 1, 2, 7, 9, 10}) AddTiming(data, "step", rank, 1, 1);
+  EXPECT_EQ(KnownRanksText(data), "it has those of ranks 0 to 3, 7, 9 to 10");
+  for (int rank = 20; rank < 40; rank += 2) AddTiming(data, "step", rank, 1, 1);
+  EXPECT_EQ(KnownRanksText(data),
+            "it has those of ranks 0 to 3, 7, 9 to 10, 20, 22, 24, 26, 28, ...");
+}
+
 }  // namespace
 }  // namespace stepwell::cli

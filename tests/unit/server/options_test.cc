@@ -76,6 +76,31 @@ TEST(OptionsTest, WrongUseIsNamed) {
   }
 }
 
+TEST(OptionsTest, BytesTakeUnits) {
+  const Given given{{"--config", "c", "--queue-bytes", "128MiB", "--disk-low-bytes=1.5GB"},
+                    {{"STEPWELL_READ_BYTES_PER_SECOND", "1GiB"}},
+                    "fold-bytes = 2097152\nlatest-bytes = 64KiB\n"};
+  const auto parsed = Parse(given);
+  ASSERT_TRUE(std::holds_alternative<ParsedOptions>(parsed))
+      << std::get<UsageError>(parsed).message;
+  const ServeOptions& options = std::get<ParsedOptions>(parsed).options;
+  EXPECT_EQ(options.queue_bytes, 128 << 20);
+  EXPECT_EQ(options.disk_low_bytes, 1'500'000'000);
+  EXPECT_EQ(options.read_bytes_per_second, 1 << 30);
+  EXPECT_EQ(options.fold_bytes, 2 << 20);
+  EXPECT_EQ(options.latest_bytes, 64 << 10);
+  EXPECT_EQ(std::get<ParsedOptions>(Parse({{"--disk-low-bytes", "0"}})).options.disk_low_bytes, 0);
+  for (const char* wrong : {"5GiB", "1", "64MB64", "64 MiB", "64mib", "-1MiB", "MiB", "", "none"}) {
+    const auto refused = Parse({{"--queue-bytes", wrong}});
+    ASSERT_TRUE(std::holds_alternative<UsageError>(refused)) << wrong;
+    EXPECT_EQ(std::get<UsageError>(refused).message,
+              std::string("--queue-bytes is '") + wrong +
+                  "', allowed are bytes from 1MiB to 4GiB, written as 64MiB, 1.5GB or 67108864");
+  }
+  // A unit is no number of streams.
+  EXPECT_TRUE(std::holds_alternative<UsageError>(Parse({{"--streams-max", "1KiB"}})));
+}
+
 TEST(OptionsTest, WhatIsPrintedIsRead) {
   const Given changed{{"--fold-interval", "3s", "--insecure-allow-remote", "--master-id", "a b"}};
   const ServeOptions options = std::get<ParsedOptions>(Parse(changed)).options;
