@@ -39,6 +39,8 @@ class BuiltBytes {
     return in_.ConsumedEntireMessage() ? End::kWhole : End::kMalformed;
   }
 
+  std::size_t built() const { return built_; }
+
  private:
   static std::size_t CostOf(const FieldDescriptor* field) {
     if (field == nullptr) return kUnknownBuiltBytes;
@@ -92,11 +94,13 @@ std::size_t BuiltBytesMax(const Descriptor& message) {
                                                                  : kRequestBuiltBytesMax;
 }
 
-absl::Status CheckRequest(const Descriptor& message, ZeroCopyInputStream& bytes_untrusted,
-                          std::size_t built_bytes_max) {
-  switch (BuiltBytes(bytes_untrusted, built_bytes_max).Message(message, 1)) {
+absl::StatusOr<std::size_t> BuiltBytesOf(const Descriptor& message,
+                                         ZeroCopyInputStream& bytes_untrusted,
+                                         std::size_t built_bytes_max) {
+  BuiltBytes bytes(bytes_untrusted, built_bytes_max);
+  switch (bytes.Message(message, 1)) {
     case BuiltBytes::End::kWhole:
-      return absl::OkStatus();
+      return bytes.built();
     case BuiltBytes::End::kTooMuch:
       return absl::ResourceExhaustedError(absl::StrCat(
           "the request has too many parts (messages, labels, texts): ", built_bytes_max >> 20,
@@ -105,6 +109,11 @@ absl::Status CheckRequest(const Descriptor& message, ZeroCopyInputStream& bytes_
       break;
   }
   return absl::InvalidArgumentError(absl::StrCat("the body is no ", message.name()));
+}
+
+absl::Status CheckRequest(const Descriptor& message, ZeroCopyInputStream& bytes_untrusted,
+                          std::size_t built_bytes_max) {
+  return BuiltBytesOf(message, bytes_untrusted, built_bytes_max).status();
 }
 
 absl::Status CheckRequest(const Descriptor& message, std::string_view bytes_untrusted) {

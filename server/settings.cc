@@ -1,6 +1,8 @@
 #include "server/settings.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -9,8 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "server/agent_version.h"
 #include "server/http/page_settings.h"
+#include "server/memory_shares.h"
 #include "server/peer_address.h"
 
 namespace stepwell {
@@ -36,6 +40,11 @@ Setting Time(const char* name, absl::Duration O::*place, const char* initial, st
 Setting Number(const char* name, std::int64_t O::*place, const char* initial, std::int64_t min,
                std::int64_t max, const char* help) {
   return {name, place, initial, min, max, {}, help};
+}
+
+Setting Bytes(const char* name, std::int64_t O::*place, const char* initial, std::int64_t min,
+              std::int64_t max, const char* help) {
+  return {name, place, initial, min, max, {}, help, nullptr, true};
 }
 
 Problem CheckVersion(const std::string& text) {
@@ -72,6 +81,42 @@ Setting Addresses(const char* name, std::string O::*place, const char* initial, 
 Problem SetNumber(const Setting& setting, const std::string& text, std::int64_t& place) {
   if (absl::SimpleAtoi(text, &place) && place >= setting.min && place <= setting.max) return {};
   return absl::StrCat("is '", text, "', allowed are ", setting.min, " to ", setting.max);
+}
+
+// By 1024, the largest first.
+constexpr std::array<std::pair<const char*, std::int64_t>, 4> kUnits = {
+    {{"TiB", kMiB << 20}, {"GiB", kMiB << 10}, {"MiB", kMiB}, {"KiB", kMiB >> 10}}};
+
+std::string BytesText(std::int64_t bytes) {
+  for (const auto& [unit, size] : kUnits) {
+    if (bytes >= size && bytes % size == 0) return absl::StrCat(bytes / size, unit);
+  }
+  return absl::StrCat(bytes);
+}
+
+bool ReadBytes(absl::string_view text, std::int64_t& bytes) {
+  std::int64_t size = 1;
+  for (const auto& [unit, unit_size] : kUnits) {
+    if (absl::ConsumeSuffix(&text, unit)) size = unit_size;
+  }
+  std::int64_t count = 0;
+  if (!absl::SimpleAtoi(text, &count)) return false;
+  if (count > std::numeric_limits<std::int64_t>::max() / size) return false;
+  bytes = count * size;
+  return true;
+}
+
+Problem SetBytes(const Setting& setting, const std::string& text, std::int64_t& place) {
+  const bool has_none = std::string(setting.initial) == "0";
+  std::int64_t bytes = 0;
+  if (ReadBytes(text, bytes) &&
+      ((bytes >= setting.min && bytes <= setting.max) || (has_none && bytes == 0))) {
+    place = bytes;
+    return {};
+  }
+  return absl::StrCat("is '", text, "', allowed are ", has_none && setting.min > 0 ? "0, and " : "",
+                      BytesText(setting.min), " to ", BytesText(setting.max),
+                      ", with a unit or in bytes");
 }
 
 Problem SetDuration(const Setting& setting, const std::string& text, absl::Duration& place) {
@@ -168,18 +213,21 @@ const std::vector<Setting>& Settings() {
            "1000 series"),
       Time("sweep-interval", &O::sweep_interval, "1m", 100, 3'600'000,
            "how often what the caps say is removed"),
-      Number("queue-bytes", &O::queue_bytes, "67108864", kMiB, 4096 * kMiB,
-             "memory for chunks that wait for their commit"),
-      Number("fold-bytes", &O::fold_bytes, "33554432", kMiB, 256 * kMiB,
-             "unfolded memory that makes a fold start before its time"),
-      Number("latest-bytes", &O::latest_bytes, "33554432", 1 << 16, 4096 * kMiB,
-             "memory for newest values of trials whose samples are all folded"),
-      Number("follow-bytes", &O::follow_bytes, "67108864", 1 << 16, 4096 * kMiB,
-             "memory for folded samples of the last minute, for those who follow"),
-      Number(
-          "disk-low-bytes", &O::disk_low_bytes, "0", 0, 1'000'000 * kMiB,
-          "free disk of the private PostgreSQL below which nothing more is taken; 0 = 2 % of the "
-          "disk, from 512 MiB to 16 GiB, at most a quarter of it"),
+      Bytes(
+          "memory-bytes", &O::memory_bytes, "1GiB", kMemoryBytesMin, kMemoryBytesMax,
+          "memory of the master in all, its PostgreSQL beside it; each part has a share, the next "
+          "four that of 0 unless they are named"),
+      Bytes("queue-bytes", &O::queue_bytes, "0", kMiB, 4096 * kMiB,
+            "memory for chunks that wait for their commit; of 1GiB 64MiB"),
+      Bytes("fold-bytes", &O::fold_bytes, "0", kMiB, 256 * kMiB,
+            "unfolded memory that makes a fold start before its time; of 1GiB 32MiB"),
+      Bytes("latest-bytes", &O::latest_bytes, "0", 1 << 16, 4096 * kMiB,
+            "memory for newest values of trials whose samples are all folded; of 1GiB 32MiB"),
+      Bytes("follow-bytes", &O::follow_bytes, "0", 1 << 16, 4096 * kMiB,
+            "memory for folded samples of the last minute, for those who follow; of 1GiB 64MiB"),
+      Bytes("disk-low-bytes", &O::disk_low_bytes, "0", 0, 1'000'000 * kMiB,
+            "free disk of the private PostgreSQL below which nothing more is taken; 0 = 2 % of the "
+            "disk, from 512 MiB to 16 GiB, at most a quarter of it"),
       Number("follows-max", &O::follows_max, "64", 1, 256, "calls of FollowSamples at one time"),
       Number("streams-max", &O::streams_max, "256", 1, 4096,
              "streams of agents at one time; half of them for a token that may ingest nothing"),
@@ -231,7 +279,8 @@ std::string VariableOf(absl::string_view name) {
 
 Problem Set(const Setting& setting, const std::string& text, ServeOptions& options) {
   if (const auto* number = std::get_if<std::int64_t ServeOptions::*>(&setting.place)) {
-    return SetNumber(setting, text, options.**number);
+    return setting.is_bytes ? SetBytes(setting, text, options.**number)
+                            : SetNumber(setting, text, options.**number);
   }
   if (const auto* duration = std::get_if<absl::Duration ServeOptions::*>(&setting.place)) {
     return SetDuration(setting, text, options.**duration);
