@@ -43,6 +43,8 @@ class BuiltBytes {
   // Of kNoText: which field.
   const std::string& bad_text() const { return bad_text_; }
 
+  std::size_t built() const { return built_; }
+
  private:
   static std::size_t CostOf(const FieldDescriptor* field) {
     if (field == nullptr) return kUnknownBuiltBytes;
@@ -109,23 +111,29 @@ std::size_t BuiltBytesMax(const Descriptor& message) {
                                                                  : kRequestBuiltBytesMax;
 }
 
-absl::Status CheckRequest(const Descriptor& message, ZeroCopyInputStream& bytes_untrusted,
-                          std::size_t built_bytes_max) {
-  BuiltBytes built(bytes_untrusted, built_bytes_max);
-  switch (built.Message(message, 1)) {
+absl::StatusOr<std::size_t> BuiltBytesOf(const Descriptor& message,
+                                         ZeroCopyInputStream& bytes_untrusted,
+                                         std::size_t built_bytes_max) {
+  BuiltBytes bytes(bytes_untrusted, built_bytes_max);
+  switch (bytes.Message(message, 1)) {
     case BuiltBytes::End::kWhole:
-      return absl::OkStatus();
+      return bytes.built();
     case BuiltBytes::End::kTooMuch:
       return absl::ResourceExhaustedError(absl::StrCat(
           "the request has too many parts (messages, labels, texts): ", built_bytes_max >> 20,
           " MiB are the most that is built of one"));
     case BuiltBytes::End::kNoText:
       return absl::InvalidArgumentError(
-          absl::StrCat(built.bad_text(), " is not valid UTF-8, which texts are"));
+          absl::StrCat(bytes.bad_text(), " is not valid UTF-8, which texts are"));
     case BuiltBytes::End::kMalformed:
       break;
   }
   return absl::InvalidArgumentError(absl::StrCat("the body is no ", message.name()));
+}
+
+absl::Status CheckRequest(const Descriptor& message, ZeroCopyInputStream& bytes_untrusted,
+                          std::size_t built_bytes_max) {
+  return BuiltBytesOf(message, bytes_untrusted, built_bytes_max).status();
 }
 
 absl::Status CheckRequest(const Descriptor& message, std::string_view bytes_untrusted) {

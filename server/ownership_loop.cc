@@ -224,6 +224,7 @@ void OwnershipLoop::RefreshCredit() {
   load.queue_bytes = parts_.queue.bytes();
   load.queue_bytes_max = parts_.queue.bytes_max();
   load.unfolded_bytes = parts_.recovery.heads.unfolded_bytes();
+  load.unfolded_bytes_max = options_.unfolded_bytes_max;
   const bool flows = PlanCredit(load) > 0;
   // The ack of a commit that was under way may have told its writer otherwise since; and one may have been told that it has
   // none, and have nothing under way that would tell it more, while this was looking elsewhere.
