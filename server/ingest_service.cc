@@ -34,7 +34,15 @@ constexpr std::size_t kReadAheadBytesOfMessage = 1 << 10;
 
 namespace {
 
+// Beyond it nobody looks for the writer and the field: that would build all of it, which may be many times as much.
+constexpr std::size_t kDescribedBytesMax = 512 << 10;
+
 MalformedMessage Describe(const grpc::ByteBuffer& message) {
+  if (message.Length() > kDescribedBytesMax) {
+    return {"", Invalid("MALFORMED",
+                        "the message is no serialised StreamChunksRequest, or a text in it is not "
+                        "UTF-8")};
+  }
   std::vector<grpc::Slice> slices;
   std::string flat;
   if (message.Dump(&slices).ok()) {
