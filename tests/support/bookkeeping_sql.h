@@ -142,10 +142,10 @@ inline constexpr char kRollupLastTimesSql[] = R"(
   where u.n > coalesce(u.nans, 0)
   group by 1, 2, 3, 4, 5, 6, 7)";
 
-// Rollups say what a recount of the samples says, per series and bucket of 10 and of 60 s. A cap may have
-// removed samples whose rollups stay (kAtLeast): then rollups say no less. Leaves that were given up do
-// not count here. Of several samples at the last time of a bucket, and of several rows that tell of one, any may
-// be the last; the time of the last is exact.
+// Rollups say what a recount of the samples says, per series and bucket of 10 and of 60 s. A cap
+// may have removed samples whose rollups stay (kAtLeast): then rollups say no less. Leaves that
+// were given up do not count here. Of several samples at the last time of a bucket, and of
+// several rows that tell of one, any may be the last; the time of the last is exact.
 enum class Rollups { kExact, kAtLeast };
 inline std::string RollupMismatchSql(Rollups rollups) {
   const bool exact = rollups == Rollups::kExact;

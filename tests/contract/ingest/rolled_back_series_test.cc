@@ -1,5 +1,5 @@
-// Series whose first transaction fails at its COMMIT, with the stream, the committer and PostgreSQL together: no
-// sample goes by a number that was rolled back, which another series may have since.
+// Series whose first transaction fails at its COMMIT, with the stream, the committer and PostgreSQL
+// together: no sample goes by a number that was rolled back, which another series may have since.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,7 +1,7 @@
-// What planning costs over a trial whose rows lie in the leaves of sixty days: a read of one day looks, as it is
-// planned, at the leaves of that day, as where there are no others, and a read of the whole trial at those of the
-// trial. By what PostgreSQL counts, pages that planning reads and leaves that it locks, on connections that know
-// nothing yet: not by time.
+// What planning costs over a trial whose rows lie in the leaves of sixty days: a read of one day
+// looks, as it is planned, at the leaves of that day, as where there are no others, and a read of
+// the whole trial at those of the trial. By what PostgreSQL counts, pages that planning reads and
+// leaves that it locks, on connections that know nothing yet: not by time.
 #include <functional>
 
 #include "tests/contract/query/many_trials.h"
@@ -58,8 +58,8 @@ class PlanningTest : public ManyTrialsTest {
       }
       Run(absl::StrCat("insert into stepwell.", table, " (", absl::StrJoin(names, ", "),
                        ") select ", absl::StrJoin(values, ", "), " from stepwell.", table,
-                       ", generate_series(2, ", kTrialDays - 2, ", 2) n where trial_id = ",
-                       Value(trial_id_)));
+                       ", generate_series(2, ", kTrialDays - 2,
+                       ", 2) n where trial_id = ", Value(trial_id_)));
     }
     Run("analyze");
   }
@@ -102,8 +102,8 @@ class PlanningTest : public ManyTrialsTest {
     absl::StatusOr<PgResult> answer;
     if (statement.keep) {
       ASSERT_TRUE(fresh->ExecScript(SqlOf(PrepareOf(statement))).ok()) << PrepareOf(statement);
-      answer = fresh->Exec(SqlOf(absl::StrCat(
-          kExplain, "execute asked(", LiteralsOf(*connection_, statement.params), ")")));
+      answer = fresh->Exec(SqlOf(absl::StrCat(kExplain, "execute asked(",
+                                              LiteralsOf(*connection_, statement.params), ")")));
     } else {
       answer = fresh->Exec(SqlOf(absl::StrCat(kExplain, std::string(statement.sql.text()))),
                            statement.params);

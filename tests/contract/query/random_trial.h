@@ -1,7 +1,7 @@
-// RandomTrialTest: trials of random histories: chunks of three writers in two attempts, with holes, NaN
-// and samples without batch, received on two days. Wild ones have negative values and infinities, series
-// that share a name, each in several tick groups, chunks whose samples are months old, and tables whose
-// ticks are in no order. Header only.
+// RandomTrialTest: trials of random histories: chunks of three writers in two attempts, with
+// holes, NaN and samples without batch, received on two days. Wild ones have negative values and
+// infinities, series that share a name, each in several tick groups, chunks whose samples are
+// months old, and tables whose ticks are in no order. Header only.
 #pragma once
 
 #include <algorithm>
@@ -94,8 +94,8 @@ class RandomTrialTest : public QueryReadsTest {
            random() % 4 == 0 ? kStartUs + kDayUs : kStartUs);
   }
 
-  // In one of three tick groups; now and then in no order of time, or of days to months ago. The columns,
-  // whose samples go with their ticks, are not there yet.
+  // In one of three tick groups; now and then in no order of time, or of days to months ago. The
+  // columns, whose samples go with their ticks, are not there yet.
   static void MakeWild(std::mt19937_64& random, TickTable& table) {
     table.tick_group += static_cast<std::uint32_t>(random() % 3);
     if (random() % 4 == 0) Shuffle(random, table);

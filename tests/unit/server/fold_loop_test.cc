@@ -130,7 +130,8 @@ TEST(FoldLoopTest, AfterAFoldOfManyRowsTheNextComesLater) {
   FoldLoop loop({.interval = absl::Seconds(10), .merge = {}},
                 {store, heads, state, clock, [] { return std::int64_t{0}; }});
   loop.Start();
-  // Of a trial that has nothing: when the second is answered the thread has done what was due before the first.
+  // Of a trial that has nothing: when the second is answered the thread has done what was due
+  // before the first.
   const auto fold_what_is_due = [&] {
     for (int i = 0; i < 2; ++i) {
       const auto folded = loop.FoldNow(TrialId{2}, SteadyTime::Now() + absl::Seconds(20));
