@@ -186,7 +186,6 @@ TEST(MemoryLimitTest, LongEachLoadEachHarmAndTheDefault) {
            Row{"definitions, stopped", 1024, definitions, Harm::kStopped, absl::Seconds(30)},
            Row{"definitions, killed", 1024, definitions, Harm::kKilled, absl::Seconds(15)},
            Row{"chunks, 1 GiB", 1024, chunks, Harm::kStopped, absl::Seconds(15)},
-           Row{"definitions, 1 GiB", 1024, definitions, Harm::kKilled, absl::Seconds(15)},
        }) {
     SCOPED_TRACE(row.name);
     Row patient = row;
