@@ -3,9 +3,11 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/stubs/common.h>
 #include <google/protobuf/wire_format_lite.h>
 
 #include <cstdint>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 
@@ -24,7 +26,7 @@ class BuiltBytes {
  public:
   BuiltBytes(ZeroCopyInputStream& bytes, std::size_t most) : in_(&bytes), most_(most) {}
 
-  enum class End { kWhole, kMalformed, kTooMuch };
+  enum class End { kWhole, kMalformed, kTooMuch, kNoText };
 
   End Message(const Descriptor& message, int depth) {
     if (depth > kDepthMax) return End::kMalformed;
@@ -38,6 +40,10 @@ class BuiltBytes {
     }
     return in_.ConsumedEntireMessage() ? End::kWhole : End::kMalformed;
   }
+  // Of kNoText: which field.
+  const std::string& bad_text() const { return bad_text_; }
+
+  std::size_t built() const { return built_; }
 
  private:
   static std::size_t CostOf(const FieldDescriptor* field) {
@@ -67,6 +73,9 @@ class BuiltBytes {
     if (IsTooMuch(CostOf(field))) return End::kTooMuch;
     std::uint32_t bytes = 0;
     if (!in_.ReadVarint32(&bytes)) return End::kMalformed;
+    if (field != nullptr && field->type() == FieldDescriptor::TYPE_STRING) {
+      return Text(*field, bytes);
+    }
     if (field == nullptr || field->message_type() == nullptr) {
       return in_.Skip(static_cast<int>(bytes)) ? End::kWhole : End::kMalformed;
     }
@@ -80,9 +89,19 @@ class BuiltBytes {
     return end == End::kWhole && !is_whole ? End::kMalformed : end;
   }
 
+  // protobuf would only say that the message is none.
+  End Text(const FieldDescriptor& field, std::uint32_t bytes) {
+    if (!in_.ReadString(&text_, static_cast<int>(bytes))) return End::kMalformed;
+    const bool is_text = google::protobuf::internal::IsStructurallyValidUTF8(text_);
+    if (!is_text) bad_text_ = field.full_name();
+    return is_text ? End::kWhole : End::kNoText;
+  }
+
   google::protobuf::io::CodedInputStream in_;
   const std::size_t most_;
   std::size_t built_ = 0;
+  std::string text_;  // the last one, for its memory
+  std::string bad_text_;
 };
 
 }  // namespace
@@ -92,19 +111,29 @@ std::size_t BuiltBytesMax(const Descriptor& message) {
                                                                  : kRequestBuiltBytesMax;
 }
 
-absl::Status CheckRequest(const Descriptor& message, ZeroCopyInputStream& bytes_untrusted,
-                          std::size_t built_bytes_max) {
-  switch (BuiltBytes(bytes_untrusted, built_bytes_max).Message(message, 1)) {
+absl::StatusOr<std::size_t> BuiltBytesOf(const Descriptor& message,
+                                         ZeroCopyInputStream& bytes_untrusted,
+                                         std::size_t built_bytes_max) {
+  BuiltBytes bytes(bytes_untrusted, built_bytes_max);
+  switch (bytes.Message(message, 1)) {
     case BuiltBytes::End::kWhole:
-      return absl::OkStatus();
+      return bytes.built();
     case BuiltBytes::End::kTooMuch:
       return absl::ResourceExhaustedError(absl::StrCat(
           "the request has too many parts (messages, labels, texts): ", built_bytes_max >> 20,
           " MiB are the most that is built of one"));
+    case BuiltBytes::End::kNoText:
+      return absl::InvalidArgumentError(
+          absl::StrCat(bytes.bad_text(), " is not valid UTF-8, which texts are"));
     case BuiltBytes::End::kMalformed:
       break;
   }
   return absl::InvalidArgumentError(absl::StrCat("the body is no ", message.name()));
+}
+
+absl::Status CheckRequest(const Descriptor& message, ZeroCopyInputStream& bytes_untrusted,
+                          std::size_t built_bytes_max) {
+  return BuiltBytesOf(message, bytes_untrusted, built_bytes_max).status();
 }
 
 absl::Status CheckRequest(const Descriptor& message, std::string_view bytes_untrusted) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace google::protobuf {
 class Descriptor;
@@ -33,7 +34,13 @@ inline constexpr std::size_t kDefiningBuiltBytesMax = 64 << 20;
 // That of a request, by its message.
 std::size_t BuiltBytesMax(const google::protobuf::Descriptor& message);
 
-// kResourceExhausted: more than that would be built; kInvalidArgument: the bytes are no such message.
+// How much that is; with the bytes themselves it is about what the message takes. Errors as below.
+absl::StatusOr<std::size_t> BuiltBytesOf(const google::protobuf::Descriptor& message,
+                                         google::protobuf::io::ZeroCopyInputStream& bytes_untrusted,
+                                         std::size_t built_bytes_max);
+
+// kResourceExhausted: more than that would be built; kInvalidArgument: the bytes are no such message, or a text in it is
+// not UTF-8.
 absl::Status CheckRequest(const google::protobuf::Descriptor& message,
                           google::protobuf::io::ZeroCopyInputStream& bytes_untrusted,
                           std::size_t built_bytes_max);

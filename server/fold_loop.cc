@@ -103,7 +103,12 @@ void FoldLoop::Run() {
           SteadyTime::Now(parts_.clock) + (attached.ok() ? kAttachInterval : absl::Seconds(1));
     }
     Answer(requests);
-    if (!all) continue;
+    if (!all) {
+      // One at least after whatever was asked for: where somebody closes all the time, merges would come round with
+      // folds of everything alone, a few each.
+      if (merges_wait_ && parts_.state.epoch() != 0) Merge(parts_.state.epoch());
+      continue;
+    }
     const SteadyTime begin = SteadyTime::Now(parts_.clock);
     const auto folded = Fold(std::nullopt);
     parts_.heads.DropOldFollowed();
@@ -224,6 +229,7 @@ std::int64_t FoldLoop::TookMs(absl::Duration begin) const {
 }
 
 void FoldLoop::Merge(std::int64_t epoch) {
+  merges_wait_ = false;
   for (int calls = 1;; ++calls) {
     MergeLimits limits = options_.merge;
     limits.fold_no_max = parts_.heads.MergeableFoldNo();
@@ -241,15 +247,17 @@ void FoldLoop::Merge(std::int64_t epoch) {
     if (!merged->more) return;
     // Folds go first: what waits for one is what fills memory. Not so soon that merges would never come
     // round: what they leave behind fills the ring.
-    if (calls >= kMergesPerFold && MustFold()) return;
+    merges_wait_ = calls >= kMergesPerFold && MustFold();
+    if (merges_wait_) return;
     absl::MutexLock lock(&mu_);
-    if (HasWorkLocked()) return;
+    merges_wait_ = HasWorkLocked();
+    if (merges_wait_) return;
   }
 }
 
 void FoldLoop::Recycle(std::int64_t epoch) {
-  // In this order: a chunk committed after the first line is younger than it, one committed before
-  // is in heads when the second line looks.
+  // In this order: a chunk committed after the first line is in the segment that commits write into, which only
+  // RecycleJournal changes; one committed before is younger than the first line, or in heads when the second looks.
   const std::int64_t settled_us = parts_.settled_before_us();
   const std::int64_t folded_us = parts_.heads.PlanFold(std::nullopt, 0).all_before_us;
   const absl::Duration begin = parts_.clock.Monotonic();

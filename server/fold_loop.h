@@ -85,6 +85,7 @@ class FoldLoop {
   void Answer(const std::vector<std::shared_ptr<Request>>& requests);
   // Merge, leaves, rings.
   void TidyUp();
+  // Until nothing is ripe, or others wait; once at least.
   void Merge(std::int64_t epoch);
   void Recycle(std::int64_t epoch);
   std::int64_t TookMs(absl::Duration begin) const;
@@ -98,6 +99,7 @@ class FoldLoop {
   const Parts parts_;
   SteadyTime next_fold_time_;    // confined to the thread
   SteadyTime next_attach_time_;  // confined to the thread
+  bool merges_wait_ = false;     // others came first; confined to the thread
   mutable absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::shared_ptr<Request>> requests_ ABSL_GUARDED_BY(mu_);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -81,10 +82,10 @@ void GroupCommitter::Stop(SteadyTime deadline) {
 }
 
 std::int64_t GroupCommitter::settled_before_us() const {
-  // The clock first: a group that starts in between has a later time.
-  const std::int64_t now_us = absl::ToUnixMicros(parts_.clock.Now());
+  // By no clock: set back by hours it would stand before all that was committed, and nothing of the journal would be
+  // recycled for as long. What begins after this look is in the ring's current segment, which is not.
   const std::int64_t settling_us = settling_us_.load(std::memory_order_acquire);
-  return settling_us == 0 ? now_us : std::min(settling_us, now_us);
+  return settling_us == 0 ? std::numeric_limits<std::int64_t>::max() : settling_us;
 }
 
 void GroupCommitter::Run() {

@@ -67,7 +67,7 @@ class GroupCommitter {
   // `deadline`. REQUIRES: Start was not called.
   bool CommitNext(SteadyTime deadline);
 
-  // Every chunk with an earlier received_time is in heads or was never committed.
+  // Every chunk with an earlier received_time that was committed before this is in heads. INT64_MAX: nothing is under way.
   std::int64_t settled_before_us() const;
 
  private:

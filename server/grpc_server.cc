@@ -25,6 +25,7 @@
 #include "server/grpc_deadline.h"
 #include "server/grpc_tls.h"
 #include "server/limits.h"
+#include "server/memory_pressure.h"
 #include "server/peer_address.h"
 #include "server/rate_limits.h"
 
@@ -32,12 +33,12 @@ namespace stepwell {
 namespace {
 
 constexpr int kMessageSendBytesMax = 64 << 20;
-// What a client may send of a stream before it is read: 5 MB/s where an answer takes 50 ms.
-constexpr int kStreamWindowBytes = 256 << 10;
+// Of what a connection's socket is read into at once; gRPC's own 4 MiB would lie there for each connection that was fast once.
+constexpr int kReadBytesMax = 64 << 10;
 // Before strangers are looked at again.
 constexpr int kAcceptsPerTurn = 64;
 
-void SetArguments(grpc::ServerBuilder& builder, int threads_max) {
+void SetArguments(grpc::ServerBuilder& builder, const GrpcServer::Options& options) {
   builder.SetMaxReceiveMessageSize(static_cast<int>(kMessageReadBytesMax));
   builder.SetMaxSendMessageSize(kMessageSendBytesMax);
   // Agents ping every 20 s while a stream is open; a little leeway for their clocks.
@@ -49,15 +50,17 @@ void SetArguments(grpc::ServerBuilder& builder, int threads_max) {
   // Else a stream's grows by what a fast connection could have under way, to megabytes that lie here while nothing of
   // them can be taken.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
+                             static_cast<int>(options.window_bytes));
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kReadBytesMax);
   // ChannelzCalls asks for its counters; nothing is kept of their history.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);
   builder.AddChannelArgument(GRPC_ARG_MAX_CHANNEL_TRACE_EVENT_MEMORY_PER_NODE, 0);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   grpc::ResourceQuota quota("stepwell");
-  quota.SetMaxThreads(threads_max);
-  quota.Resize(512 << 20);
+  quota.SetMaxThreads(options.threads_max);
+  quota.Resize(static_cast<std::size_t>(options.quota_bytes));
   builder.SetResourceQuota(quota);
 }
 
@@ -107,7 +110,7 @@ absl::Status GrpcServer::Start(const AccessControl* access) {
   static std::once_flag once;
   std::call_once(once, [] { grpc::reflection::InitProtoReflectionServerBuilderPlugin(); });
   grpc::ServerBuilder builder;
-  SetArguments(builder, options_.threads_max);
+  SetArguments(builder, options_);
   if (asks) {
     std::vector<std::string> names;
     for (const NamedService& one : services_) names.push_back(one.name);
@@ -155,16 +158,27 @@ void GrpcServer::SetServing(bool serving) {
 void GrpcServer::AcceptLoop() {
   std::array<pollfd, 2> waits{pollfd{socket_->fd(), POLLIN, 0}, pollfd{wake_fd_, POLLIN, 0}};
   SteadyTime looked = SteadyTime::Now();
+  SteadyTime asked = looked;
+  const auto next_ask = [&] {
+    return options_.on_look == nullptr ? SteadyTime::InfiniteFuture()
+                                       : asked + MemoryPressure::kLookEach;
+  };
   const auto next_look = [&] {
     return std::min(looked + strangers_.NextLook(), memory_debt_.due());
   };
   while (true) {
     // They wait in the backlog meanwhile.
     waits[0].events = strangers_.HasRoom() ? POLLIN : 0;
-    if (poll(waits.data(), waits.size(), PollTime(next_look())) < 0 && errno != EINTR) return;
+    if (poll(waits.data(), waits.size(), PollTime(std::min(next_look(), next_ask()))) < 0 &&
+        errno != EINTR)
+      return;
     if (waits[1].revents != 0) return;
     if (waits[0].revents != 0) {
       for (int i = 0; i < kAcceptsPerTurn && strangers_.HasRoom() && AcceptOne();) ++i;
+    }
+    if (next_ask().HasPassed()) {
+      asked = SteadyTime::Now();
+      options_.on_look(asked);
     }
     if (!next_look().HasPassed()) continue;
     LookAtStrangers(SteadyTime::Now());

@@ -7,6 +7,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,6 +39,11 @@ class GrpcServer {
     int port = 0;
     int connections_per_address_max = 256;
     int threads_max = 512;
+    // Of a stream, what its client may send before it is read; of all that gRPC holds, what it ends calls beyond.
+    std::int64_t window_bytes = 256 << 10;
+    std::int64_t quota_bytes = 512 << 20;
+    // Called by the thread about each MemoryPressure::kLookEach: it is there, waits for nothing else, and gives memory back anyway.
+    std::function<void(SteadyTime now)> on_look = nullptr;
     // Null: plain.
     std::shared_ptr<TlsReload> tls = nullptr;
     // Null: new connections are not counted.

@@ -10,6 +10,7 @@ std::int64_t IngestContext::Credit() const {
   load.queue_bytes = queue.bytes();
   load.queue_bytes_max = queue.bytes_max();
   load.unfolded_bytes = heads.unfolded_bytes();
+  load.unfolded_bytes_max = unfolded_bytes_max;
   load.writer_count = static_cast<int>(registry.open_count());
   return PlanCredit(load);
 }

@@ -8,6 +8,7 @@
 #include "server/access_control.h"
 #include "server/agent_version.h"
 #include "server/commit_group.h"
+#include "server/credit_plan.h"
 #include "server/heads.h"
 #include "server/ingest_stats.h"
 #include "server/master_state.h"
@@ -41,6 +42,8 @@ struct IngestContext {
   const AccessControl* access = nullptr;
   // What each token and each address may send; null = nothing is limited.
   RateLimits* rates = nullptr;
+  // Beyond which nobody has credit.
+  std::int64_t unfolded_bytes_max = CreditLoad().unfolded_bytes_max;
 
   // What a writer may send now before it must wait for acks; see PlanCredit.
   std::int64_t Credit() const;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -11,23 +12,48 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
-#include "base/status_macros.h"
 #include "base/steady_time.h"
 #include "base/stream_metadata.h"
-#include "server/deadline_watch.h"
 #include "server/grpc_access.h"
-#include "server/grpc_deadline.h"
 #include "server/grpc_error.h"
 #include "server/limits.h"
 #include "server/malformed.h"
+#include "server/message_need.h"
 
 namespace stepwell {
 
 // What is read of a stream while its thread handles what came before: so much, or one message, or none while the queue fills
-// up. A thread that is woken for each message is switched to for each; the next read is begun where the last one ended.
+// up, or there is no room to read a large one. A thread that is woken for each message is switched to for each; the next read
+// is begun where the last one ended.
 constexpr std::size_t kReadAheadBytes = 64 << 10;
+// A read cannot be taken back. One that has brought nothing for so long gives its room to others: its client has nothing to
+// send.
+constexpr absl::Duration kIdleRead = absl::Milliseconds(250);
 // What a message takes beside its bytes, so that empty ones are bounded too: 64 of them.
 constexpr std::size_t kReadAheadBytesOfMessage = 1 << 10;
+
+namespace {
+
+// Beyond it nobody looks for the writer and the field: that would build all of it, which may be many times as much.
+constexpr std::size_t kDescribedBytesMax = 512 << 10;
+
+MalformedMessage Describe(const grpc::ByteBuffer& message) {
+  if (message.Length() > kDescribedBytesMax) {
+    return {"", Invalid("MALFORMED",
+                        "the message is no serialised StreamChunksRequest, or a text in it is not "
+                        "UTF-8")};
+  }
+  std::vector<grpc::Slice> slices;
+  std::string flat;
+  if (message.Dump(&slices).ok()) {
+    for (const grpc::Slice& slice : slices) {
+      flat.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+    }
+  }
+  return DescribeMalformed(flat);
+}
+
+}  // namespace
 
 // One stream. Made by gRPC's thread, used by its own, deleted at the end of that one. `writing_`
 // keeps gRPC's rule of one write at a time, `reading_` that of one read.
@@ -39,6 +65,7 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
         call_(call),
         caller_(std::move(caller)),
         place_(std::move(place)),
+        rooms_(service.rooms_),
         link_(std::make_shared<Link>()) {
     link_->reactor = this;
     std::thread([this] { Run(); }).detach();  // counted and awaited by the service
@@ -48,9 +75,15 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
     {
       absl::MutexLock lock(&mu_);
       input_ended_ = input_ended_ || !ok;
+      reading_place_ = {};
       if (ok) {
-        read_bytes_ += read_.Length() + kReadAheadBytesOfMessage;
-        inputs_.emplace_back().Swap(&read_);
+        last_bytes_ = read_.Length();
+        read_bytes_ += last_bytes_ + kReadAheadBytesOfMessage;
+        Input& input = inputs_.emplace_back();
+        input.message.Swap(&read_);
+        if (last_bytes_ >= kReadAheadBytes) {
+          input.place = rooms_.read.Count(static_cast<std::int64_t>(last_bytes_));
+        }
       }
       reading_ = ok && read_bytes_ < kReadAheadBytes && !finishing_;
       if (!reading_) return;
@@ -90,11 +123,24 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
 
   void Run();
   void ReadAll();
-  using Inputs = std::vector<grpc::ByteBuffer>;
+  struct Input {
+    grpc::ByteBuffer message;
+    MemoryRoom::Place place;  // of a large one, until it is parsed
+  };
+  using Inputs = std::vector<Input>;
   // Waits for messages; false at the end of them. Goes on reading where room was what lacked, or its caller's work.
   bool TakeInputs(Inputs& inputs);
-  void HandleInput(grpc::ByteBuffer& input);
+  void AwaitInputs();
+  // Begins a read, once there is room for what it may bring.
+  void ReadOn();
+  // Likewise, where there is room now.
+  void ReadAhead();
+  // What the next read may bring, for which there must be room; 0 = little.
+  std::int64_t ExpectedBytes() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  // False where the stream ended while it waited for room.
+  bool HandleInput(Input& input);
   bool QueueFillsUp() const;
+  bool GoesOn() const { return !Broken() && stream_->end_status().ok(); }
   void Drain();
   // Starts the next write if there is something to write.
   void Kick();
@@ -107,6 +153,7 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   grpc::CallbackServerContext* const call_;
   const Caller caller_;
   const ReadAdmission::Ticket place_;
+  MessageRooms& rooms_;
   const std::shared_ptr<Link> link_;
   std::shared_ptr<IngestStream> stream_;
   grpc::ByteBuffer read_;  // of the read under way
@@ -117,6 +164,10 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   // Read and not taken yet.
   Inputs inputs_ ABSL_GUARDED_BY(mu_);
   std::size_t read_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  // Of the message before.
+  std::size_t last_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  // Of the read under way, where much is expected.
+  MemoryRoom::Place reading_place_ ABSL_GUARDED_BY(mu_);
   bool reading_ ABSL_GUARDED_BY(mu_) = false;
   // A read may end, and begin the next one, before the call that began it has returned.
   int starting_read_count_ ABSL_GUARDED_BY(mu_) = 0;
@@ -175,22 +226,61 @@ void StreamReactor::Run() {
   service.ThreadEnded();
 }
 
-bool StreamReactor::TakeInputs(Inputs& inputs) {
+std::int64_t StreamReactor::ExpectedBytes() const {
+  // Who sent little is always read: its heartbeat waits for nobody's chunks. A large message of it comes as a surprise, once.
+  return last_bytes_ < kReadAheadBytes ? 0 : static_cast<std::int64_t>(last_bytes_);
+}
+
+void StreamReactor::ReadOn() {
+  std::int64_t expected = 0;
+  {
+    absl::MutexLock lock(&mu_);
+    if (reading_ || input_ended_ || !inputs_.empty()) return;
+    expected = ExpectedBytes();
+  }
+  std::optional<MemoryRoom::Place> place;
+  if (expected > 0) {
+    place = rooms_.read.Take(expected, [this] { return GoesOn(); });
+    if (!place) return;
+  }
+  {
+    absl::MutexLock lock(&mu_);
+    if (place) reading_place_ = *std::move(place);
+    reading_ = true;
+  }
+  StartRead(&read_);
+}
+
+void StreamReactor::ReadAhead() {
+  {
+    absl::MutexLock lock(&mu_);
+    if (const std::int64_t expected = ExpectedBytes(); expected > 0) {
+      auto place = rooms_.read.TryTake(expected);
+      if (!place) return;
+      reading_place_ = *std::move(place);
+    }
+    reading_ = true;
+  }
+  StartRead(&read_);
+}
+
+void StreamReactor::AwaitInputs() {
   const auto has_news = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return !inputs_.empty() || input_ended_ || broken_ || stream_ended_;
   };
+  absl::MutexLock lock(&mu_);
+  if (mu_.AwaitWithTimeout(absl::Condition(&has_news), kIdleRead)) return;
+  reading_place_ = {};
+  mu_.Await(absl::Condition(&has_news));
+}
+
+bool StreamReactor::TakeInputs(Inputs& inputs) {
   inputs.clear();
-  bool is_left_out = false;
-  {
-    absl::MutexLock lock(&mu_);
-    is_left_out = !reading_ && !input_ended_ && inputs_.empty();
-    reading_ = reading_ || is_left_out;
-  }
-  if (is_left_out) StartRead(&read_);
+  ReadOn();
+  AwaitInputs();
   bool is_large = false;
   {
     absl::MutexLock lock(&mu_);
-    mu_.Await(absl::Condition(&has_news));
     if (stream_ended_ || inputs_.empty()) return false;
     inputs.swap(inputs_);
     is_large = read_bytes_ >= kReadAheadBytes;
@@ -198,12 +288,7 @@ bool StreamReactor::TakeInputs(Inputs& inputs) {
     if (reading_ || input_ended_) return true;
   }
   // The next one of each stream would be as much again while nothing of it can be taken.
-  if (is_large && QueueFillsUp()) return true;
-  {
-    absl::MutexLock lock(&mu_);
-    reading_ = true;
-  }
-  StartRead(&read_);
+  if (!is_large || !QueueFillsUp()) ReadAhead();
   return true;
 }
 
@@ -215,42 +300,61 @@ bool StreamReactor::QueueFillsUp() const {
 void StreamReactor::ReadAll() {
   Inputs inputs;
   while (TakeInputs(inputs)) {
-    for (grpc::ByteBuffer& input : inputs) {
-      if (!stream_->end_status().ok()) return;
-      HandleInput(input);
-      input.Clear();
+    for (Input& input : inputs) {
+      if (!stream_->end_status().ok() || !HandleInput(input)) return;
+      input = {};
     }
   }
 }
 
-void StreamReactor::HandleInput(grpc::ByteBuffer& input) {
-  const std::size_t bytes = input.Length();
-  grpc::ByteBuffer copy = input;  // shares the slices; Deserialize empties its argument
+bool StreamReactor::HandleInput(Input& input) {
+  const std::size_t bytes = input.message.Length();
+  grpc::ByteBuffer copy = input.message;  // shares the slices; Deserialize empties its argument
+  MessageNeed need;
+  {
+    grpc::ProtoBufferReader reader(&copy);
+    need = NeedOf(reader, bytes);
+  }
+  if (absl::IsResourceExhausted(need.may)) {
+    copy.Clear();
+    input = {};
+    stream_->HandleMalformed("", Invalid("MESSAGE_PARTS", std::string(need.may.message())), bytes);
+    return true;
+  }
+  std::optional<MemoryRoom::Place> place = MemoryRoom::Place();
+  if (need.bytes > kSmallNeedBytes) {
+    MemoryRoom& room = need.is_chunk ? rooms_.chunks : rooms_.definitions;
+    place = room.Take(need.bytes, [this] { return GoesOn(); });
+    if (!place) return false;
+  }
   request_.Clear();
   const grpc::Status parsed =
       grpc::SerializationTraits<pb::StreamChunksRequest>::Deserialize(&copy, &request_);
   if (!parsed.ok()) {
-    std::vector<grpc::Slice> slices;
-    std::string flat;
-    if (input.Dump(&slices).ok()) {
-      for (const grpc::Slice& slice : slices) {
-        flat.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-      }
-    }
-    const MalformedMessage malformed = DescribeMalformed(flat);
-    return stream_->HandleMalformed(malformed.writer, malformed.complaint, bytes);
+    request_ = {};
+    const MalformedMessage malformed = Describe(input.message);
+    input = {};
+    place.reset();
+    stream_->HandleMalformed(malformed.writer, malformed.complaint, bytes);
+    return true;
   }
   // It may wait long: once is enough.
-  input.Clear();
+  input = {};
   // A chunk that is too large is consumed like any other bad one.
   if (bytes > kMessageBytesMax && !request_.has_chunk()) {
-    return stream_->HandleMalformed(
+    request_ = {};
+    place.reset();
+    stream_->HandleMalformed(
         "",
         Invalid("MESSAGE_BYTES", absl::StrCat("the message has ", bytes,
                                               " bytes, allowed are at most ", kMessageBytesMax)),
         bytes);
+    return true;
   }
-  stream_->Handle(request_);
+  stream_->Handle(request_, *std::move(place));
+  // Cleared it would keep its memory, of each stream the largest message.
+  if (need.bytes > kSmallNeedBytes) request_ = {};
+  return true;
 }
 
 void StreamReactor::Drain() {
@@ -313,28 +417,14 @@ grpc::Status NoPlace(int streams_max, bool has_share) {
                    {.reason = "STREAM_LIMIT", .retry_delay = absl::Seconds(5), .violations = {}});
 }
 
-SteadyTime DeadlineOf(const grpc::ServerContext& call, absl::Duration wait_max) {
-  return std::min(CallDeadline(call), SteadyTime::Now() + wait_max);
-}
-
 absl::Status MayCall(RateLimits* rates, const RatePayer& payer) {
   return rates == nullptr ? absl::OkStatus() : rates->Take(RateKind::kCalls, payer, 1);
 }
 
-// A call would hold a thread while it waits: it is refused. Its samples, series and writers are counted as they come.
-absl::Status MayWrite(RateLimits* rates, const RatePayer& payer, std::size_t bytes) {
-  if (rates == nullptr) return absl::OkStatus();
-  STEPWELL_RETURN_IF_ERROR(MayCall(rates, payer));
-  for (const RateKind kind : {RateKind::kIngestSamples, RateKind::kSeries, RateKind::kOpens}) {
-    STEPWELL_RETURN_IF_ERROR(rates->Take(kind, payer, 0));
-  }
-  return rates->Take(RateKind::kIngestBytes, payer, static_cast<double>(bytes));
-}
-
 }  // namespace
 
-IngestService::IngestService(Options options, const IngestContext& context)
-    : options_(options), context_(context), streams_(options.streams_max) {
+IngestService::IngestService(Options options, const IngestContext& context, MessageRooms& rooms)
+    : options_(options), context_(context), rooms_(rooms), streams_(options.streams_max) {
   // protobuf tells stderr of each text that is not UTF-8: clients must not write our log.
   google::protobuf::SetLogHandler(nullptr);
 }
@@ -354,52 +444,6 @@ grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* IngestService::Stre
     ++thread_count_;
   }
   return new StreamReactor(*this, call, *std::move(caller), *std::move(place));
-}
-
-grpc::Status IngestService::WriteChunks(grpc::ServerContext* call,
-                                        const pb::WriteChunksRequest* request,
-                                        pb::WriteChunksResponse* response) {
-  const auto caller = CallerOf(context_.access, *call);
-  if (!caller.ok()) return GrpcError(caller.status());
-  const std::string address = AddressOf(*call);
-  const std::size_t bytes = request->ByteSizeLong();
-  // Also of what is refused below: it was read as well.
-  const absl::Status may = MayWrite(context_.rates, {address, caller->get()}, bytes);
-  if (!may.ok()) return GrpcError(may);
-  if (bytes > static_cast<std::size_t>(kMessageBytesMax)) {
-    return GrpcError(Invalid(
-        "MESSAGE_BYTES",
-        absl::StrCat("messages have ", bytes, " bytes, allowed are at most ", kMessageBytesMax)));
-  }
-  auto stream =
-      IngestStream::Create(context_, [] {}, *caller, {.address = address, .is_slowed = false});
-  if (!stream.ok()) return GrpcError(stream.status());
-  pb::StreamChunksResponse answer;
-  const auto take_answers = [&] {
-    while ((*stream)->board().TakeNext(answer)) *response->add_messages() = std::move(answer);
-  };
-  const SteadyTime deadline = DeadlineOf(*call, options_.write_wait_max);
-  // Handle waits for the database and for room in the queue.
-  const DeadlineWatch watch(deadline, [&stream] {
-    (*stream)->End(absl::DeadlineExceededError("not all was taken in time; send it again"));
-  });
-  for (const pb::StreamChunksRequest& message : request->messages()) {
-    if (!(*stream)->end_status().ok()) break;
-    (*stream)->Handle(message);
-    // Acks wait until all is answered, so that there is one per writer.
-    while ((*stream)->board().TakeMessage(answer)) *response->add_messages() = std::move(answer);
-  }
-  const bool settled = (*stream)->WaitSettled(deadline);
-  take_answers();
-  const absl::Status end = (*stream)->end_status();
-  (*stream)->Finish();
-  if (!end.ok()) return GrpcError(end);
-  if (!settled) {
-    return GrpcError(
-        absl::UnavailableError("not all was committed in time; send it again"),
-        {.reason = "NOT_COMMITTED", .retry_delay = absl::Seconds(1), .violations = {}});
-  }
-  return grpc::Status::OK;
 }
 
 }  // namespace stepwell

@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "server/ingest_stream.h"
+#include "server/message_rooms.h"
 #include "server/read_admission.h"
 #include "server/wire.h"
 #include "stepwell/v1/ingest.grpc.pb.h"
@@ -27,8 +28,8 @@ class IngestService final
     absl::Duration write_wait_max = absl::Seconds(30);
   };
 
-  // `context` outlives this.
-  IngestService(Options options, const IngestContext& context);
+  // `context` and `rooms` outlive this.
+  IngestService(Options options, const IngestContext& context, MessageRooms& rooms);
   // Waits for the streams' threads. REQUIRES: the server was shut down.
   ~IngestService() override;
 
@@ -43,6 +44,7 @@ class IngestService final
 
   const Options options_;
   const IngestContext& context_;
+  MessageRooms& rooms_;
   ReadAdmission streams_;
   absl::Mutex mu_;
   int thread_count_ ABSL_GUARDED_BY(mu_) = 0;

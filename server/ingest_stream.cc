@@ -81,8 +81,15 @@ void IngestStream::NoteHeard() {
   heard_time_us_.store(absl::ToUnixMicros(context_.clock.Now()), std::memory_order_relaxed);
 }
 
-void IngestStream::Handle(const pb::StreamChunksRequest& message) {
+void IngestStream::Handle(const pb::StreamChunksRequest& message, MemoryRoom::Place place) {
   NoteHeard();
+  // Who does not take its answers is waited for: others' messages do not wait for that.
+  if (board_.WaitForRoom(SteadyTime::InfinitePast())) message_place_ = std::move(place);
+  HandleKind(message);
+  message_place_ = {};
+}
+
+void IngestStream::HandleKind(const pb::StreamChunksRequest& message) {
   using Message = pb::StreamChunksRequest;
   switch (message.message_case()) {
     case Message::kOpen:

@@ -28,6 +28,7 @@
 #include "server/group_committer.h"
 #include "server/ingest_context.h"
 #include "server/ingest_session.h"
+#include "server/memory_room.h"
 #include "server/rate_allowance.h"
 #include "server/writer_director.h"
 #include "server/writer_registry.h"
@@ -57,7 +58,8 @@ class IngestStream final : public CommitListener,
   // Streams go by Finish().
   ~IngestStream() override = default;
 
-  void Handle(const pb::StreamChunksRequest& message_untrusted);
+  // `place`: of the message, given back where the client, or its rate, is waited for, and in the end.
+  void Handle(const pb::StreamChunksRequest& message_untrusted, MemoryRoom::Place place = {});
   // A message that is no StreamChunksRequest; `writer` is what could be read of its writer. It costs its `bytes`.
   void HandleMalformed(const std::string& writer, const Complaint& complaint,
                        std::size_t bytes = 0);
@@ -111,6 +113,7 @@ class IngestStream final : public CommitListener,
                       const Complaint& why) ABSL_LOCKS_EXCLUDED(mu_);
 
   void NoteHeard();
+  void HandleKind(const pb::StreamChunksRequest& message);
   void HandleOpen(const pb::Open& open);
   // The session has ended here other than by a Close.
   void Release(const IngestSession& session);
@@ -135,7 +138,7 @@ class IngestStream final : public CommitListener,
               RefusalSummary& refusals);
   void Refuse(IngestSession& session, CheckedDefinition fresh, const absl::Status& status,
               RefusalSummary& refusals);
-  absl::Status FindSeries(TrialId trial_id, const Fresh& fresh, std::int64_t& created,
+  absl::Status FindSeries(TrialId trial_id, Fresh& fresh, std::int64_t& created,
                           std::vector<SeriesNo>& out);
   // Answers what is not taken; true when the range is, from `from` on.
   bool TakeRange(const std::string& writer, IngestSession& session, std::uint64_t first,
@@ -199,7 +202,8 @@ class IngestStream final : public CommitListener,
   SteadyTime said_ = SteadyTime::Now();  // that it is still here; the reader's
   // Of the chunk in hand, while it waits for nothing but the queue; the reader's.
   CommitQueue::Place queue_place_;
-  ChunkScratch scratch_;  // the reader's
+  MemoryRoom::Place message_place_;  // of the message in hand; the reader's
+  ChunkScratch scratch_;             // the reader's
   // What costs nothing of messages that store nothing, and of those that were under way as their writer was refused. The
   // reader's.
   RateAllowance control_left_;

@@ -134,7 +134,10 @@ void IngestStream::AwaitRoom() {
   const auto has_room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     return !end_status_.ok() || inflight_bytes_ < kInflightBytesMax;
   };
-  board_.WaitForRoom(SteadyTime::InfiniteFuture());
+  if (!board_.WaitForRoom(SteadyTime::InfinitePast())) {
+    message_place_ = {};
+    board_.WaitForRoom(SteadyTime::InfiniteFuture());
+  }
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(&has_room));
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/backoff.h"
 #include "server/definition_check.h"
@@ -52,17 +53,22 @@ void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
     if (known != session->refs().end() && known->second.refused_reason.empty()) gpus.Add(gpu);
   }
   context_.director.Named(session->trial_id(), session->writer_no(), session->generation(), gpus);
+  message_place_ = {};
   // One per reason: a unary call has nobody to empty the board meanwhile.
   for (const Complaint& complaint : refusals.Take()) {
     PostRefused(definitions.writer(), complaint, false);
   }
 }
 
-absl::Status IngestStream::FindSeries(TrialId trial_id, const Fresh& fresh, std::int64_t& created,
+absl::Status IngestStream::FindSeries(TrialId trial_id, Fresh& fresh, std::int64_t& created,
                                       std::vector<SeriesNo>& out) {
+  // Lent: there are megabytes of them, and the database may be away for hours.
   std::vector<SeriesDefinition> wanted;
   wanted.reserve(fresh.size());
-  for (const CheckedDefinition& one : fresh) wanted.push_back(one.definition);
+  for (CheckedDefinition& one : fresh) wanted.push_back(std::move(one.definition));
+  const auto give_back = absl::MakeCleanup([&] {
+    for (std::size_t i = 0; i < fresh.size(); ++i) fresh[i].definition = std::move(wanted[i]);
+  });
   Backoff backoff({.first = absl::Milliseconds(50), .longest = absl::Seconds(2)});
   while (true) {
     auto found = context_.store.FindOrCreateSeries(trial_id, wanted, kSeriesPerTrialMax, &created);

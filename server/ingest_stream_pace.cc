@@ -76,6 +76,7 @@ bool IngestStream::AwaitAllowance(const std::string& writer, RateKind kind, cons
     }
     // Others' chunks wait for no rate of this one's.
     queue_place_ = {};
+    message_place_ = {};
     const SteadyTime begin = SteadyTime::Now();
     bool ends = false;
     {

@@ -148,6 +148,13 @@ void AddMasterMetrics(const MasterReading& reading, MetricFamilies& families) {
           "What that queue holds at most; then streams are not read.",
           static_cast<double>(reading.queue_limit_bytes));
   }
+  Gauge(families, "stepwell_memory_limit_bytes", "What this master may take, by --memory-bytes.",
+        static_cast<double>(reading.memory_limit_bytes));
+  if (reading.memory_resident_bytes >= 0) {
+    Gauge(families, "stepwell_memory_resident_bytes",
+          "What is resident of this process, without its PostgreSQL.",
+          static_cast<double>(reading.memory_resident_bytes));
+  }
   AddDisk("data", reading.state.data_disk, families);
   AddDisk("wal", reading.state.wal_disk, families);
   Counter(families, "stepwell_swept_samples_total", "Samples that sweeps removed, as caps say.",

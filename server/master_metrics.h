@@ -25,6 +25,9 @@ struct MasterReading {
   std::int64_t queue_limit_bytes = 0;
   std::int64_t swept_samples = 0;
   RateCounts rates = {};
+  // Of this process; below 0 = not known.
+  std::int64_t memory_limit_bytes = 0;
+  std::int64_t memory_resident_bytes = -1;
 };
 
 void AddMasterMetrics(const MasterReading& reading, MetricFamilies& families);

@@ -1,5 +1,6 @@
 #include "server/ownership_loop.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/backoff.h"
@@ -134,7 +135,7 @@ void OwnershipLoop::TellOfToken(const std::string& owner_before) {
 
 void OwnershipLoop::Own(std::int64_t epoch) {
   replay_.Join();  // of an earlier epoch; ends by itself
-  auto taken = TakeOver(parts_.recovery, epoch);
+  auto taken = TakeOverAndRenew(epoch);
   if (!taken.ok()) {
     // The next renewal, as nobody's owner, takes it again with a new epoch.
     parts_.recovery.state.SetDatabase(taken.status());
@@ -144,6 +145,38 @@ void OwnershipLoop::Own(std::int64_t epoch) {
   epoch_ = epoch;
   parts_.recovery.state.BecomeOwner(epoch, !taken->trials.empty());
   replay_ = Worker("replay", [this, epoch, taken = *std::move(taken)] { Replay(epoch, taken); });
+}
+
+// Of many writers it takes longer than an ownership lapses: unrenewed, who stands by would take it meanwhile, and lose it so
+// himself.
+absl::StatusOr<TakenOver> OwnershipLoop::TakeOverAndRenew(std::int64_t epoch) {
+  absl::Mutex mu;
+  std::optional<absl::StatusOr<TakenOver>> taken;
+  Worker worker("take-over", [&] {
+    absl::StatusOr<TakenOver> result = TakeOver(parts_.recovery, epoch);
+    absl::MutexLock lock(&mu);
+    taken = std::move(result);
+  });
+  bool is_lost = false;
+  const auto is_done = [&] { return taken.has_value(); };
+  for (bool done = false; !done;) {
+    {
+      absl::MutexLock lock(&mu);
+      done = mu.AwaitWithTimeout(absl::Condition(&is_done), options_.renew_interval);
+    }
+    if (done || is_lost) continue;
+    const auto owner = parts_.recovery.store.AcquireOwnership({.master_id = options_.master_id,
+                                                               .address = options_.address,
+                                                               .epoch = epoch,
+                                                               .last_epoch = epoch});
+    // What cannot be asked is asked again; another database is met once this has ended.
+    if (!owner.ok() || !owner->look.ok()) continue;
+    is_lost = !owner->is_owner || owner->epoch != epoch ||
+              owner->incarnation != parts_.recovery.state.incarnation();
+  }
+  worker.Join();
+  if (is_lost) return absl::AbortedError("the ownership was taken during the take-over");
+  return *std::move(taken);
 }
 
 // Heads are of the one before: nobody reads them under the new name. Who streams was told of the one before as the stream
@@ -191,6 +224,7 @@ void OwnershipLoop::RefreshCredit() {
   load.queue_bytes = parts_.queue.bytes();
   load.queue_bytes_max = parts_.queue.bytes_max();
   load.unfolded_bytes = parts_.recovery.heads.unfolded_bytes();
+  load.unfolded_bytes_max = options_.unfolded_bytes_max;
   const bool flows = PlanCredit(load) > 0;
   // The ack of a commit that was under way may have told its writer otherwise since; and one may have been told that it has
   // none, and have nothing under way that would tell it more, while this was looking elsewhere.

@@ -13,6 +13,7 @@
 #include "base/steady_time.h"
 #include "base/worker.h"
 #include "server/commit_group.h"
+#include "server/credit_plan.h"
 #include "server/recovery.h"
 #include "server/trial_keeper.h"
 #include "server/writer_director.h"
@@ -30,6 +31,8 @@ class OwnershipLoop {
     absl::Duration renew_interval = absl::Seconds(2);
     // How soon a standby sees that nobody owns the database any more.
     absl::Duration standby_interval = absl::Milliseconds(500);
+    // Beyond which nobody has credit.
+    std::int64_t unfolded_bytes_max = CreditLoad().unfolded_bytes_max;
   };
   struct Parts {
     RecoveryParts recovery;
@@ -56,6 +59,7 @@ class OwnershipLoop {
   void LookAtTrials();
   void TellOfToken(const std::string& owner_before);
   void Own(std::int64_t epoch);
+  absl::StatusOr<TakenOver> TakeOverAndRenew(std::int64_t epoch);
   void MeetAnotherDatabase(const Uuid& incarnation);
   // `told`: to clients.
   void Lose(absl::string_view why, const char* told);

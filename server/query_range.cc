@@ -48,13 +48,17 @@ absl::StatusOr<BatchBounds> CheckBatchBounds(const v1::BatchRange& range_untrust
                      .end = range.end_batch() == 0 ? INT32_MAX : range.end_batch()};
 }
 
-std::optional<SampleTimes> SampleTimesOf(const TickTable& table) {
-  const auto has_all = [](const TickColumn& column) { return column.presence.empty(); };
-  const bool all = std::any_of(table.columns.begin(), table.columns.end(), has_all);
+namespace {
+
+using Columns = std::vector<const TickColumn*>;
+
+std::optional<SampleTimes> TimesOf(const TickTable& table, const Columns& columns) {
+  const auto has_all = [](const TickColumn* column) { return column->presence.empty(); };
+  const bool all = std::any_of(columns.begin(), columns.end(), has_all);
   std::optional<SampleTimes> times;
   for (std::size_t tick = 0; tick < table.times_us.size(); ++tick) {
-    const auto has_sample = [&](const TickColumn& column) { return column.presence[tick] != 0; };
-    if (!all && std::none_of(table.columns.begin(), table.columns.end(), has_sample)) continue;
+    const auto has_sample = [&](const TickColumn* column) { return column->presence[tick] != 0; };
+    if (!all && std::none_of(columns.begin(), columns.end(), has_sample)) continue;
     const std::int64_t time_us = table.times_us[tick];
     if (!times) times = {.first_us = time_us, .last_us = time_us};
     times->first_us = std::min(times->first_us, time_us);
@@ -63,8 +67,17 @@ std::optional<SampleTimes> SampleTimesOf(const TickTable& table) {
   return times;
 }
 
+}  // namespace
+
+std::optional<SampleTimes> SampleTimesOf(const TickTable& table) {
+  Columns columns;
+  for (const TickColumn& column : table.columns) columns.push_back(&column);
+  return TimesOf(table, columns);
+}
+
 TimeBounds SpanOf(const std::vector<UsageRecord>& usage, const std::vector<HeadChunkPtr>& chunks,
-                  const std::vector<std::string>& groups) {
+                  const std::vector<std::string>& groups,
+                  const std::vector<std::int32_t>& series_nos) {
   std::int64_t first_us = INT64_MAX;
   std::int64_t last_us = INT64_MIN;
   for (const UsageRecord& line : usage) {
@@ -75,7 +88,13 @@ TimeBounds SpanOf(const std::vector<UsageRecord>& usage, const std::vector<HeadC
   }
   for (const HeadChunkPtr& chunk : chunks) {
     for (const TickTable& table : chunk->tables) {
-      const std::optional<SampleTimes> times = SampleTimesOf(table);
+      Columns columns;
+      for (const TickColumn& column : table.columns) {
+        if (std::binary_search(series_nos.begin(), series_nos.end(), Value(column.series_no))) {
+          columns.push_back(&column);
+        }
+      }
+      const std::optional<SampleTimes> times = TimesOf(table, columns);
       if (!times) continue;
       first_us = std::min(first_us, times->first_us);
       last_us = std::max(last_us, times->last_us);

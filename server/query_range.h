@@ -50,9 +50,11 @@ struct SampleTimes {
 };
 std::optional<SampleTimes> SampleTimesOf(const TickTable& table);
 
-// First and last time of what is stored of `groups` and in heads; empty (start == end) if nothing.
+// First and last time of what is stored of `groups`, and of what heads have of `series_nos`, which are sorted; empty
+// (start == end) if nothing.
 TimeBounds SpanOf(const std::vector<UsageRecord>& usage, const std::vector<HeadChunkPtr>& chunks,
-                  const std::vector<std::string>& groups);
+                  const std::vector<std::string>& groups,
+                  const std::vector<std::int32_t>& series_nos);
 
 // The batches of each attempt, stored and in heads.
 BatchAttempts AttemptsOf(const std::vector<WriterBatches>& stored,

@@ -42,8 +42,11 @@ absl::Status CheckRequest(const v1::QueryBucketsRequest& request_untrusted) {
 }
 
 BucketPlan PlanTimeAxis(const TrialView& view, const std::vector<std::string>& metric_groups,
-                        const TimeBounds& asked, std::int32_t buckets_max) {
-  const TimeBounds span = SpanOf(view.usage(), view.pin().chunks(), metric_groups);
+                        const std::vector<std::int32_t>& series_nos, const TimeBounds& asked,
+                        std::int32_t buckets_max) {
+  const bool is_open = asked.start_us == INT64_MIN || asked.end_us == INT64_MAX;
+  const TimeBounds span =
+      is_open ? SpanOf(view.usage(), view.pin().chunks(), metric_groups, series_nos) : asked;
   const std::int64_t start = asked.start_us == INT64_MIN ? span.start_us : asked.start_us;
   const std::int64_t end = asked.end_us == INT64_MAX ? span.end_us : asked.end_us;
   return PlanBuckets(BucketAxis::kTime, start, std::max(start, end), buckets_max);
@@ -180,11 +183,13 @@ class BucketsAnswer {
   const AskedBuckets& asked_;
   std::vector<SeriesGroup> groups_;
   std::vector<std::string> metric_groups_;
+  std::vector<std::int32_t> series_nos_;
   std::vector<AskedGroup> asked_groups_;  // metric_groups_ with what is asked of each
 };
 
 absl::Status BucketsAnswer::FindGroups(const std::vector<Series>& series) {
   groups_ = GroupSeries(series, request_);
+  series_nos_ = NumbersOf(series);
   metric_groups_ = MetricGroupsOf(groups_);
   const std::vector<std::int32_t> asked = CountByGroup(series, metric_groups_);
   STEPWELL_ASSIGN_OR_RETURN(const std::vector<std::int32_t> all, view_.CountSeries(metric_groups_));
@@ -196,10 +201,11 @@ absl::Status BucketsAnswer::FindGroups(const std::vector<Series>& series) {
 }
 
 BucketResolution BucketsAnswer::Resolution(const BatchAttempts& attempts) const {
-  return ChooseResolution(
-      asked_.by_batch ? PlanBatchAxis(attempts, asked_.batch_range, asked_.buckets_max)
-                      : PlanTimeAxis(view_, metric_groups_, asked_.time_bounds, asked_.buckets_max),
-      asked_.buckets_max, request_.resolution(), view_.usage(), asked_groups_);
+  return ChooseResolution(asked_.by_batch
+                              ? PlanBatchAxis(attempts, asked_.batch_range, asked_.buckets_max)
+                              : PlanTimeAxis(view_, metric_groups_, series_nos_, asked_.time_bounds,
+                                             asked_.buckets_max),
+                          asked_.buckets_max, request_.resolution(), view_.usage(), asked_groups_);
 }
 
 absl::StatusOr<bool> BucketsAnswer::ConfirmBook(const BatchAttempts& attempts,

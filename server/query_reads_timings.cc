@@ -11,6 +11,7 @@
 #include "server/row_sequence.h"
 #include "server/sample_stream.h"
 #include "server/timing_summary.h"
+#include "storage/caps.h"
 
 namespace stepwell {
 namespace {
@@ -87,13 +88,19 @@ v1::SummarizeTimingsResponse ToWire(const TimingTable& table) {
   return response;
 }
 
+// Whether a cap removed samples of the answer, or may have where not all gaps are told. What a window left unrecorded
+// was never there.
+bool IsRemoved(const v1::Completeness& completeness) {
+  const auto& gaps = completeness.gaps();
+  return completeness.gaps_truncated() ||
+         std::any_of(gaps.begin(), gaps.end(), [](const v1::Gap& gap) {
+           return gap.cause() == v1::GAP_CAUSE_CAP && gap.reason() != kWindowOverReason;
+         });
+}
+
 // Where a cap removed samples of the range, quantiles of what is left would pass for those of all.
 void LeaveOutQuantiles(v1::SummarizeTimingsResponse& response) {
-  const auto& gaps = response.completeness().gaps();
-  const bool is_removed = std::any_of(gaps.begin(), gaps.end(), [](const v1::Gap& gap) {
-    return gap.cause() == v1::GAP_CAUSE_CAP;
-  });
-  if (!is_removed) return;
+  if (!IsRemoved(response.completeness())) return;
   for (auto& timing : *response.mutable_timings()) {
     timing.clear_p50_seconds();
     timing.clear_p95_seconds();

@@ -29,7 +29,9 @@
 #include "server/ingest_service.h"
 #include "server/master_identity.h"
 #include "server/master_metrics.h"
+#include "server/memory_watch.h"
 #include "server/ownership_loop.h"
+#include "server/port_options.h"
 #include "server/profiling_windows.h"
 #include "server/query_service.h"
 #include "server/rate_limits.h"
@@ -69,38 +71,14 @@ constexpr absl::Duration kOwnerKept = absl::Milliseconds(100);
 // Of calls over HTTP: they turn messages into JSON and back, which takes some 50 ms for 100,000 values.
 constexpr int kRpcThreads = 2;
 
-GrpcServer::Options GrpcOptions(const ServeOptions& options, const HostPort& listen,
-                                std::shared_ptr<TlsReload> tls, std::shared_ptr<RateLimits> rates) {
-  GrpcServer::Options grpc;
-  grpc.host = listen.host;
-  grpc.port = listen.port;
-  grpc.connections_per_address_max = static_cast<int>(options.connections_per_address_max);
-  grpc.tls = std::move(tls);
-  grpc.rates = std::move(rates);
-  return grpc;
-}
-
-HttpServer::Options HttpOptions(const ServeOptions& options, const HostPort& listen,
-                                std::vector<std::string> names, std::shared_ptr<TlsReload> tls,
-                                std::shared_ptr<TokenGuard> tokens,
-                                std::shared_ptr<RateLimits> rates) {
-  HttpServer::Options http;
-  http.host = listen.host;
-  http.port = listen.port;
-  http.names = std::move(names);
-  http.tls = std::move(tls);
-  http.tokens = std::move(tokens);
-  http.rates = std::move(rates);
-  http.connections_max = static_cast<int>(options.http_connections_max);
-  http.connections_per_address_max = static_cast<int>(options.connections_per_address_max);
-  return http;
-}
-
 }  // namespace
 
 // In the order of their start; destroyed in reverse.
 struct Server::Parts {
+  explicit Parts(const MemoryShares& shares) : memory(shares) {}
+
   ServeOptions options;
+  MemoryWatch memory;
   HostPort grpc_listen;
   HostPort http_listen;
   std::string master_id;
@@ -197,11 +175,14 @@ absl::Status Server::Parts::Listen() {
   rates = std::make_shared<RateLimits>(RateOptions(options), clock);
   STEPWELL_ASSIGN_OR_RETURN(grpc_listen, ParseHostPort(options.grpc_listen));
   STEPWELL_ASSIGN_OR_RETURN(http_listen, ParseHostPort(options.http_listen));
-  grpc.emplace(GrpcOptions(options, grpc_listen, tls, rates));
+  GrpcServer::Options grpc_options = GrpcOptions(options, memory.shares(), grpc_listen, tls, rates);
+  grpc_options.on_look = [this](SteadyTime now) { memory.Look(now); };
+  grpc.emplace(std::move(grpc_options));
   STEPWELL_RETURN_IF_ERROR(Annotate(grpc->Bind(), "--grpc-listen"));
   auto names = ParseHostNames(options.http_host, tls == nullptr ? "" : tls->Current()->cert_pem);
   STEPWELL_RETURN_IF_ERROR(Annotate(names.status(), "--http-host"));
-  http.emplace(HttpOptions(options, http_listen, *std::move(names), tls, tokens, rates));
+  http.emplace(
+      HttpOptions(options, memory.shares(), http_listen, *std::move(names), tls, tokens, rates));
   http->routes().Add("GET", "/livez", HttpDoor::kOpen, [](const HttpRequest&) {
     return HttpResponse{200, "application/json", "{\"alive\":true}\n"};
   });
@@ -226,6 +207,8 @@ absl::StatusOr<bool> Server::Parts::ReadsAll(const HttpRequest& request) const {
 MasterReading Server::Parts::Read() {
   MasterReading reading{STEPWELL_VERSION, state.Get(), stats};
   reading.rates = rates->counts();
+  reading.memory_limit_bytes = memory.shares().limit_bytes;
+  reading.memory_resident_bytes = ResidentBytes();
   if (!serves) return reading;
   reading.writers_open = static_cast<std::int64_t>(registry->open_count());
   reading.unfolded_bytes = heads->unfolded_bytes();
@@ -284,7 +267,9 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
                         .connection_count_max = QueryGrpcService::Options().reads_max + 2,
                         .cut = cut,
                         .book_changes = book_changes,
-                        .owner_kept = kOwnerKept});
+                        .owner_kept = kOwnerKept,
+                        .memory = PgReadMemory::Options::Of(
+                            static_cast<std::size_t>(memory.shares().of(MemoryShares::kCharts)))});
   caps_store.emplace(
       PgCapsStore::Options{.url = database.url, .cut = cut, .book_changes = book_changes});
   // On connections of its own: an Open waits for no sweep and no preview.
@@ -298,15 +283,17 @@ absl::Status Server::Parts::OpenStores(const std::function<bool()>& stop_asked) 
 void Server::Parts::MakeRooms() {
   registry.emplace(clock);
   director.emplace(clock);
-  heads.emplace(Heads::Options{.kept_bytes_max = options.latest_bytes,
-                               .followed_bytes_max = options.follow_bytes});
-  queue.emplace(
-      CommitQueue::Options{.queue_bytes_max = options.queue_bytes, .linger = options.group_linger});
-  committer.emplace(GroupCommitter::Options{},
-                    GroupCommitter::Parts{*ingest_store, *queue, *heads, state, stats, clock});
+  const MemoryShares& shares = memory.shares();
+  heads.emplace(Heads::Options{.kept_bytes_max = shares.of(MemoryShares::kLatest),
+                               .followed_bytes_max = shares.of(MemoryShares::kFollowed)});
+  queue.emplace(CommitQueue::Options{.queue_bytes_max = shares.of(MemoryShares::kQueue),
+                                     .linger = options.group_linger});
+  committer.emplace(
+      GroupCommitter::Options{.unfolded_bytes_max = shares.of(MemoryShares::kUnfolded)},
+      GroupCommitter::Parts{*ingest_store, *queue, *heads, state, stats, clock});
   FoldLoop::Options fold_options;
   fold_options.interval = options.fold_interval;
-  fold_options.unfolded_bytes_soft = options.fold_bytes;
+  fold_options.unfolded_bytes_soft = shares.fold_bytes;
   fold_loop.emplace(fold_options, FoldLoop::Parts{*fold_store, *heads, state, clock, [this] {
                                                     return committer->settled_before_us();
                                                   }});
@@ -324,7 +311,7 @@ void Server::Parts::MakeRooms() {
                            const v1::CaptureReport& report) {
                       trace_capturing->Reported(trial_id, writer_no, generation, report);
                     },
-                    &*access, rates.get()});
+                    &*access, rates.get(), shares.credit_bytes()});
   trace_capturing.emplace(
       *director,
       TraceCapturing::LookUp{
@@ -354,7 +341,8 @@ void Server::Parts::MakeLoops() {
   const bool has_made = tokens != nullptr && tokens->has_made_file();
   ownership.emplace(OwnershipLoop::Options{.master_id = master_id,
                                            .address = HostPortText(grpc_listen.host, grpc->port()),
-                                           .token_file_made = has_made ? options.token_file : ""},
+                                           .token_file_made = has_made ? options.token_file : "",
+                                           .unfolded_bytes_max = memory.shares().credit_bytes()},
                     OwnershipLoop::Parts{recovery, *queue, *trial_keeper, *director,
                                          [this] {
                                            disk_watch->Look();
@@ -365,7 +353,8 @@ void Server::Parts::MakeLoops() {
 
 absl::Status Server::Parts::Serve() {
   ingest_service.emplace(
-      IngestService::Options{.streams_max = static_cast<int>(options.streams_max)}, *context);
+      IngestService::Options{.streams_max = static_cast<int>(options.streams_max)}, *context,
+      memory.rooms());
   admin_service.emplace(AdminService::Parts{master_id, STEPWELL_VERSION, *fold_loop, state, stats,
                                             *heads, *registry, *ingest_store, *reader, *director,
                                             *caps_store, *sweep_loop, *windows, clock, &*access});
@@ -377,7 +366,9 @@ absl::Status Server::Parts::Serve() {
                              [this] { return state.incarnation(); },
                              [this](TrialId trial_id) { return windows->IsOver(trial_id); },
                              [this] { return state.undoubted_epoch(); }};
-  const auto writers_wait = [this] { return queue->bytes() >= queue->bytes_max() / 4 * 3; };
+  const auto writers_wait = [this] {
+    return memory.is_tight() || queue->bytes() >= queue->bytes_max() / 4 * 3;
+  };
   query_service.emplace(
       sources, QueryGrpcService::Options{.writers_wait = writers_wait,
                                          .follows_max = static_cast<int>(options.follows_max),
@@ -422,7 +413,8 @@ void Server::Parts::TellHealth() {
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServeOptions& options,
                                                       std::function<bool()> stop_asked) {
-  auto parts = std::make_unique<Parts>();
+  STEPWELL_ASSIGN_OR_RETURN(const MemoryShares shares, DivideMemory(AskedMemory(options)));
+  auto parts = std::make_unique<Parts>(shares);
   parts->options = options;
   STEPWELL_RETURN_IF_ERROR(parts->Listen());
   STEPWELL_RETURN_IF_ERROR(parts->OpenStores(stop_asked));

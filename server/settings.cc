@@ -1,6 +1,7 @@
 #include "server/settings.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -12,6 +13,7 @@
 #include "base/number_units.h"
 #include "server/agent_version.h"
 #include "server/http/page_settings.h"
+#include "server/memory_shares.h"
 #include "server/peer_address.h"
 
 namespace stepwell {
@@ -70,17 +72,21 @@ Setting Addresses(const char* name, std::string O::*place, const char* initial, 
   return {name, place, initial, 0, 0, {}, help, CheckAddresses};
 }
 
-// Names end in their unit, or have it before what it is counted by.
+// Names have the unit in them.
 bool IsOfBytes(const Setting& setting) { return absl::StrContains(setting.name, "bytes"); }
 
+// Where the initial one is 0 that is allowed, whatever the range.
 Problem SetBytes(const Setting& setting, const std::string& text, std::int64_t& place) {
+  const bool has_none = std::string(setting.initial) == "0";
   const std::optional<std::int64_t> bytes = ParseByteCount(text);
-  if (bytes && *bytes >= setting.min && *bytes <= setting.max) {
+  const bool is_in_range = bytes && *bytes >= setting.min && *bytes <= setting.max;
+  if (is_in_range || (has_none && bytes == 0)) {
     place = *bytes;
     return {};
   }
-  return absl::StrCat("is '", text, "', allowed are bytes from ", ByteCountText(setting.min),
-                      " to ", ByteCountText(setting.max), ", written as 64MiB, 1.5GB or 67108864");
+  return absl::StrCat("is '", text, "', allowed are ", has_none && setting.min > 0 ? "0, and " : "",
+                      "bytes from ", ByteCountText(setting.min), " to ", ByteCountText(setting.max),
+                      ", written as 64MiB, 1.5GB or 67108864");
 }
 
 Problem SetNumber(const Setting& setting, const std::string& text, std::int64_t& place) {
@@ -183,14 +189,18 @@ const std::vector<Setting>& Settings() {
            "1000 series"),
       Time("sweep-interval", &O::sweep_interval, "1m", 100, 3'600'000,
            "how often what the caps say is removed"),
-      Number("queue-bytes", &O::queue_bytes, "67108864", kMiB, 4096 * kMiB,
-             "memory for chunks that wait for their commit"),
-      Number("fold-bytes", &O::fold_bytes, "33554432", kMiB, 256 * kMiB,
-             "unfolded memory that makes a fold start before its time"),
-      Number("latest-bytes", &O::latest_bytes, "33554432", 1 << 16, 4096 * kMiB,
-             "memory for newest values of trials whose samples are all folded"),
-      Number("follow-bytes", &O::follow_bytes, "67108864", 1 << 16, 4096 * kMiB,
-             "memory for folded samples of the last minute, for those who follow"),
+      Number(
+          "memory-bytes", &O::memory_bytes, "1GiB", kMemoryBytesMin, kMemoryBytesMax,
+          "memory of the master in all, its PostgreSQL beside it; each part has a share, the next "
+          "four that of 0 unless they are named"),
+      Number("queue-bytes", &O::queue_bytes, "0", kMiB, 4096 * kMiB,
+             "memory for chunks that wait for their commit; of 1GiB 64MiB"),
+      Number("fold-bytes", &O::fold_bytes, "0", kMiB, 256 * kMiB,
+             "unfolded memory that makes a fold start before its time; of 1GiB 32MiB"),
+      Number("latest-bytes", &O::latest_bytes, "0", 1 << 16, 4096 * kMiB,
+             "memory for newest values of trials whose samples are all folded; of 1GiB 32MiB"),
+      Number("follow-bytes", &O::follow_bytes, "0", 1 << 16, 4096 * kMiB,
+             "memory for folded samples of the last minute, for those who follow; of 1GiB 64MiB"),
       Number(
           "disk-low-bytes", &O::disk_low_bytes, "0", 0, 1'000'000 * kMiB,
           "free disk of the private PostgreSQL below which nothing more is taken; 0 = 2 % of the "

@@ -39,6 +39,8 @@ struct ServeOptions {
   absl::Duration group_linger;
   absl::Duration fold_interval;
   absl::Duration sweep_interval;
+  std::int64_t memory_bytes = 0;
+  // 0 = its share of memory_bytes (memory_shares.h); so the next three.
   std::int64_t queue_bytes = 0;
   std::int64_t fold_bytes = 0;
   std::int64_t latest_bytes = 0;

@@ -17,6 +17,9 @@
 
 namespace stepwell {
 
+// Of the gap that tells when a profiling window ended (cause CAP): nothing was removed, for nothing came.
+inline constexpr std::string_view kWindowOverReason = "profiling_window_seconds";
+
 // Each: absent = not set, the next wider place decides; 0 = no bound.
 struct Caps {
   // From the end of the day (UTC) on which the master received a sample. Of rows that are merged

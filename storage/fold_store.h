@@ -95,7 +95,8 @@ class FoldStore {
 
   // The journal ring. Commit writes into the current segment; Advance makes the next one current
   // if it is empty or can be emptied now. `all_folded_before_us`: every chunk received before then
-  // is folded, so segments whose last row is older may be truncated. Never waits over 20 ms.
+  // is folded, so segments whose last row is older may be truncated. Never waits over 20 ms for a lock;
+  // goes through all rows of what it empties, which of a segment that grew behind somebody's lock may take minutes.
   // kAborted, here and below, when `owner_epoch` is not that of the masters row, if there is one.
   [[nodiscard]] virtual absl::Status RecycleJournal(std::int64_t owner_epoch,
                                                     std::int64_t all_folded_before_us) = 0;

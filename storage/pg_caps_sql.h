@@ -109,14 +109,14 @@ select coalesce(sum(sample_count), 0)::bigint,
        coalesce(sum(byte_count + rollup_byte_count), 0)::bigint
 from stepwell.usage where trial_id = $1)";
 
-// Once for a trial. $2 when its window ended. 11: GapCause CAP.
+// Once for a trial. $2 when its window ended, $3 kWindowOverReason. 11: GapCause CAP.
 inline constexpr char kNoteWindowOver[] = R"(
 insert into stepwell.gaps
   (trial_id, writer_no, cause, metric_group, sample_count, first_time_us, last_time_us,
    first_sequence, last_sequence, reason)
-select $1, 0, 11, '', 0, $2, 0, 0, 0, 'profiling_window_seconds'
+select $1, 0, 11, '', 0, $2, 0, 0, 0, $3::text
 where not exists (select from stepwell.gaps g
                   where g.trial_id = $1 and g.writer_no = 0 and g.cause = 11
-                    and g.reason = 'profiling_window_seconds'))";
+                    and g.reason = $3))";
 
 }  // namespace stepwell::sql

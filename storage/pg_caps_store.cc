@@ -179,7 +179,9 @@ absl::Status PgCapsStore::NoteWindowOver(std::int64_t owner_epoch, TrialId trial
     STEPWELL_ASSIGN_OR_RETURN(const PgResult locked,
                               connection->Exec(sql::kLockTrialToChange, {Value(trial_id)}));
     if (locked.row_count() == 0 || locked.Bool(0, 1)) return Gone({.trial_id = trial_id});
-    return connection->Exec(sql::kNoteWindowOver, {Value(trial_id), end_us}).status();
+    return connection
+        ->Exec(sql::kNoteWindowOver, {Value(trial_id), end_us, std::string(kWindowOverReason)})
+        .status();
   };
   return ChangeBook(book_changes_.get(), BookScope::Of(trial_id),
                     [&] { return connection->InTransaction(change); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -126,6 +127,7 @@ absl::Status PgFoldStore::AttachLeaves(std::int64_t now_us) {
 absl::Status PgFoldStore::RecycleJournal(std::int64_t owner_epoch,
                                          std::int64_t all_folded_before_us) {
   STEPWELL_ASSIGN_OR_RETURN(PgConnection * connection, link_.Get());
+  absl::Status failed;
   for (const int segment : journal_->Recyclable(all_folded_before_us)) {
     const auto truncated = TruncateIfFolded(*connection, segment, owner_epoch);
     if (IsUnreadable(truncated.status())) {
@@ -133,17 +135,25 @@ absl::Status PgFoldStore::RecycleJournal(std::int64_t owner_epoch,
       journal_->NoteDamaged(segment);
       continue;
     }
-    STEPWELL_RETURN_IF_ERROR(truncated.status());
-    if (*truncated) journal_->NoteTruncated(segment);
+    if (absl::IsAborted(truncated.status())) return truncated.status();
+    if (truncated.ok() && *truncated) journal_->NoteTruncated(segment);
+    if (truncated.ok()) continue;
+    // One that cannot be looked through keeps no other, nor commits in one that is full.
+    failed.Update(Annotate(truncated.status(), absl::StrCat("journal segment ", segment)));
+    if (absl::StatusOr<PgConnection*> next = link_.Get(); next.ok()) {
+      connection = *next;
+    } else {
+      break;
+    }
   }
-  if (journal_->AdvanceIfFull(absl::ToUnixMicros(absl::Now()))) return absl::OkStatus();
+  if (journal_->AdvanceIfFull(absl::ToUnixMicros(absl::Now()))) return failed;
   log::Warning("journal_ring_full", {{"current", journal_->current()}});
   // A disk may answer again.
   for (const int segment : journal_->Damaged()) {
     STEPWELL_ASSIGN_OR_RETURN(const JournalSegment found, ReadJournalSegment(*connection, segment));
     journal_->NoteFound(segment, found);
   }
-  return absl::OkStatus();
+  return failed;
 }
 
 absl::Status PgFoldStore::RecycleRecent(std::int64_t owner_epoch) {

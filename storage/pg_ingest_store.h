@@ -25,6 +25,7 @@
 #include "storage/pg_incarnation.h"
 #include "storage/pg_shelf.h"
 #include "storage/pg_writer.h"
+#include "storage/turn_rest.h"
 
 namespace stepwell {
 
@@ -98,9 +99,10 @@ class PgIngestStore final : public IngestStore {
   const absl::Duration stopped_copy_age_;
   PgWriter writer_;
   PgShelf shelf_;
-  // Of many series at once, in turns: a flood of new series takes one processor and holds none of the
-  // connections on which others open their writers.
+  // Of many series at once, in turns with rests: a flood of new series takes a third of a processor, and holds none of
+  // the connections on which others open their writers.
   PgShelf many_series_shelf_;
+  TurnRest many_series_rest_;  // for whoever has that shelf's one connection
   Opens opens_;
   FewSeries few_series_;
   // One renewal at a time, and never behind other work: with a shelf of its own.

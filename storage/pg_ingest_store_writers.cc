@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "base/steady_time.h"
 #include "storage/open_rules.h"
 #include "storage/pg_book_change.h"
 #include "storage/pg_ingest_store.h"
@@ -172,12 +174,18 @@ absl::StatusOr<std::vector<SeriesNo>> PgIngestStore::FindManySeries(
     const auto part = definitions.subspan(numbers.size(), kSeriesPerTurn);
     STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection,
                               many_series_shelf_.Borrow(kManySeriesPatience));
+    absl::SleepFor(many_series_rest_.end().Left());
+    const SteadyTime begin = SteadyTime::Now();
     std::vector<std::size_t> places;
     const auto found = ChangeBook(book_changes_.get(), BookScope::Of(trial_id), [&] {
       return FindOrCreateSeriesRows(*connection, trial_id, part, series_max, places);
     });
     created += static_cast<std::int64_t>(places.size());
     STEPWELL_RETURN_IF_ERROR(found.status());
+    // Series that are known, as of a training that goes on, are looked up one turn after the other.
+    const bool is_flood =
+        !places.empty() || std::find(found->begin(), found->end(), SeriesNo{}) != found->end();
+    if (is_flood) many_series_rest_.After(begin, SteadyTime::Now());
     numbers.insert(numbers.end(), found->begin(), found->end());
   }
   return numbers;

@@ -27,6 +27,9 @@ constexpr int kLastColumn = 8;
 // Rows of a fetch are in memory at once. Most have kJournalRowBytes at most, some are a chunk of megabytes.
 constexpr int kFetchRowsMin = 4;
 constexpr int kFetchRowsMax = 16;
+// Of a segment that grew to gigabytes behind a lock that somebody held for an hour.
+constexpr char kAllowLongScans[] = "set local statement_timeout = '3min'";
+constexpr absl::Duration kScanReplyTimeout = absl::Minutes(4);
 constexpr char kSelectPayload[] = "select payload from %table where ctid = $1::tid";
 
 // Of the first and the last pages: a start must not wait until all payloads were read. Rows lie in the order in
@@ -267,6 +270,26 @@ void AppendRow(const JournalRowPlan& row, std::int64_t received_time_us, PgCopyR
       .Bytes(JoinPayloads(row));
 }
 
+// While it lives, statements on the connection may take minutes. Commits go on meanwhile, as long as what waits for its
+// fold has room.
+class LongScans {
+ public:
+  explicit LongScans(PgConnection& connection)
+      : connection_(connection), reply_timeout_(connection.reply_timeout()) {
+    connection_.set_reply_timeout(kScanReplyTimeout);
+  }
+  LongScans(const LongScans&) = delete;
+  LongScans& operator=(const LongScans&) = delete;
+  ~LongScans() { connection_.set_reply_timeout(reply_timeout_); }
+
+  // In a transaction.
+  absl::Status Allow() const { return connection_.ExecScript(kAllowLongScans); }
+
+ private:
+  PgConnection& connection_;
+  const absl::Duration reply_timeout_;
+};
+
 }  // namespace
 
 bool IsDamage(const absl::Status& status) {
@@ -340,9 +363,13 @@ absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment,
   });
   if (IsLockTimeout(free)) return false;
   STEPWELL_RETURN_IF_ERROR(free);
+  const LongScans scans(connection);
+  // Who owns the database is asked last: the owner's renewals wait for who has asked, and a segment that grew while
+  // nothing could be emptied takes a minute to go through. What is carried is so, whoever carries it.
   const absl::Status carried = InDdlTransaction(connection, [&]() -> absl::Status {
-    STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
+    STEPWELL_RETURN_IF_ERROR(scans.Allow());
     STEPWELL_RETURN_IF_ERROR(CarryProgress(connection, segment));
+    STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
     return failpoint::Check("carry_progress_before_commit");
   });
   if (IsLockTimeout(carried)) return false;
@@ -350,7 +377,7 @@ absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment,
   STEPWELL_FAILPOINT("carry_progress_after_commit");
   bool truncated = false;
   const absl::Status status = InDdlTransaction(connection, [&]() -> absl::Status {
-    STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
+    STEPWELL_RETURN_IF_ERROR(scans.Allow());
     // From here on nothing new comes, and readers go on while all rows are looked at.
     STEPWELL_RETURN_IF_ERROR(
         connection.ExecScript(SqlCat({"lock table ", tables, " in share mode"})));
@@ -358,6 +385,7 @@ absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment,
       STEPWELL_ASSIGN_OR_RETURN(const PgResult left, connection.Exec(sql));
       if (left.Bool(0, 0)) return absl::OkStatus();
     }
+    STEPWELL_RETURN_IF_ERROR(CheckMaster(connection, owner_epoch));
     STEPWELL_RETURN_IF_ERROR(connection.ExecScript(
         SqlCat({"lock table ", tables, " in access exclusive mode; truncate ", tables})));
     truncated = true;

@@ -18,6 +18,26 @@ std::size_t BytesOf(const RollupGrid& grid) {
 
 }  // namespace
 
+PgReadMemory::Options PgReadMemory::Options::Of(std::size_t bytes) {
+  Options options;
+  const double factor = static_cast<double>(bytes) / static_cast<double>(kBytes);
+  for (std::size_t Options::*part :
+       {&Options::series_max, &Options::names_max, &Options::tick_bytes_max,
+        &Options::grid_bytes_max, &Options::rollup_bytes_max, &Options::usage_max,
+        &Options::book_bytes_max, &Options::range_bytes_max}) {
+    options.*part = static_cast<std::size_t>(factor * static_cast<double>(options.*part));
+  }
+  return options;
+}
+
+PgReadMemory::PgReadMemory(const Options& options)
+    : options_(options),
+      books_(options.book_bytes_max),
+      ticks_(options.tick_bytes_max),
+      grids_(options.grid_bytes_max),
+      rollups_(options.rollup_bytes_max),
+      ranges_(options.range_bytes_max) {}
+
 std::optional<TrialId> PgReadMemory::TrialOf(const TrialSelector& selector,
                                              const ProjectFilter& projects) const {
   absl::MutexLock lock(&mu_);
@@ -105,20 +125,20 @@ void PgReadMemory::NoteTrial(const TrialSelector& selector, TrialId trial_id,
                              const std::string& project, std::int64_t age) {
   absl::MutexLock lock(&mu_);
   if (age != age_) return;
-  if (projects_.size() >= kNamesMax) projects_.clear();
+  if (projects_.size() >= options_.names_max) projects_.clear();
   projects_[trial_id] = project;
   if (selector.trial_id != 0) return;
-  if (names_.size() >= kNamesMax) names_.clear();
+  if (names_.size() >= options_.names_max) names_.clear();
   names_[{selector.project, selector.external_id}] = trial_id;
 }
 
 void PgReadMemory::NoteSeries(TrialId trial_id, AllSeries series, std::int64_t age) {
   absl::MutexLock lock(&mu_);
-  if (age != age_ || series->size() > kSeriesMax) return;
+  if (age != age_ || series->size() > options_.series_max) return;
   ForgetLocked(trial_id);
   series_count_ += series->size();
   series_.push_front({trial_id, std::move(series)});
-  while (series_count_ > kSeriesMax) ForgetLocked(series_.back().trial_id);
+  while (series_count_ > options_.series_max) ForgetLocked(series_.back().trial_id);
 }
 
 void PgReadMemory::NoteUsage(TrialId trial_id, Usage usage, std::int64_t age) {
@@ -129,7 +149,7 @@ void PgReadMemory::NoteUsage(TrialId trial_id, Usage usage, std::int64_t age) {
   if (known != nullptr) usage_count_ -= known->size() + 1;
   known = std::move(usage);
   usage_count_ += count;
-  if (usage_count_ <= kUsageMax) return;
+  if (usage_count_ <= options_.usage_max) return;
   usage_.clear();
   usage_count_ = 0;
 }

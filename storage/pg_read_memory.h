@@ -36,20 +36,29 @@ namespace stepwell {
 class PgReadMemory {
  public:
   using AllSeries = std::shared_ptr<const std::vector<Series>>;
-  // About 30 MB.
-  static constexpr std::size_t kSeriesMax = 100'000;
-  static constexpr std::size_t kNamesMax = 10'000;
-  // Ticks of samples: a day of 1 Hz of 30 writers. Grids of rollups: two weeks of them.
-  static constexpr std::size_t kTickBytesMax = 32 << 20;
-  static constexpr std::size_t kGridBytesMax = 16 << 20;
-  // Rollups: two days of 10 s of 60 series.
-  static constexpr std::size_t kRollupBytesMax = 32 << 20;
-  // Lines of ledgers: about 10 MB.
-  static constexpr std::size_t kUsageMax = 100'000;
-  // Books of trials; most take some kilobytes.
-  static constexpr std::size_t kBookBytesMax = 16 << 20;
-  // Rows and rollups of charts: a day of 1 Hz of some 240 series from rollups of 10 s, or from samples.
-  static constexpr std::size_t kRangeBytesMax = 128 << 20;
+  struct Options {
+    // About 30 MB.
+    std::size_t series_max = 100'000;
+    std::size_t names_max = 10'000;
+    // Ticks of samples: a day of 1 Hz of 30 writers. Grids of rollups: two weeks of them.
+    std::size_t tick_bytes_max = 32 << 20;
+    std::size_t grid_bytes_max = 16 << 20;
+    // Rollups: two days of 10 s of 60 series.
+    std::size_t rollup_bytes_max = 32 << 20;
+    // Lines of ledgers: about 10 MB.
+    std::size_t usage_max = 100'000;
+    // Books of trials; most take some kilobytes.
+    std::size_t book_bytes_max = 16 << 20;
+    // Rows and rollups of charts: a day of 1 Hz of some 240 series from rollups of 10 s, or from samples.
+    std::size_t range_bytes_max = 128 << 20;
+
+    // What all of these take in bytes, as they stand here.
+    static constexpr std::size_t kBytes = std::size_t{272} << 20;
+    // Each as much smaller or larger as `bytes` are than that.
+    static Options Of(std::size_t bytes);
+  };
+  PgReadMemory() : PgReadMemory(Options()) {}
+  explicit PgReadMemory(const Options& options);
   using Usage = std::shared_ptr<const std::vector<UsageRecord>>;
   using Ticks = std::shared_ptr<const TickVectors>;
   using Grid = std::shared_ptr<const RollupGrid>;
@@ -109,6 +118,7 @@ class PgReadMemory {
   };
   void ForgetLocked(TrialId trial_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
+  const Options options_;
   mutable absl::Mutex mu_;
   std::int64_t age_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<std::pair<std::string, std::string>, TrialId> names_ ABSL_GUARDED_BY(mu_);
@@ -118,11 +128,11 @@ class PgReadMemory {
   std::size_t series_count_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<TrialId, Usage> usage_ ABSL_GUARDED_BY(mu_);
   std::size_t usage_count_ ABSL_GUARDED_BY(mu_) = 0;
-  BookMemory books_ ABSL_GUARDED_BY(mu_){kBookBytesMax};
-  TickMemory<TickVectors> ticks_ ABSL_GUARDED_BY(mu_){kTickBytesMax};
-  TickMemory<RollupGrid> grids_ ABSL_GUARDED_BY(mu_){kGridBytesMax};
-  RollupMemory rollups_ ABSL_GUARDED_BY(mu_){kRollupBytesMax};
-  RangeMemory ranges_ ABSL_GUARDED_BY(mu_){kRangeBytesMax};
+  BookMemory books_ ABSL_GUARDED_BY(mu_);
+  TickMemory<TickVectors> ticks_ ABSL_GUARDED_BY(mu_);
+  TickMemory<RollupGrid> grids_ ABSL_GUARDED_BY(mu_);
+  RollupMemory rollups_ ABSL_GUARDED_BY(mu_);
+  RangeMemory ranges_ ABSL_GUARDED_BY(mu_);
   SteadyTime name_leaves_from_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
 };
 

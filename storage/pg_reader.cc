@@ -46,6 +46,8 @@ absl::StatusOr<absl::Duration> Patience(SteadyTime deadline) {
 
 PgReader::PgReader(Options options)
     : shelf_(ConnectionOptions(options), options.connection_count_max),
+      memory_(options.memory),
+      remembered_bytes_max_(options.memory.range_bytes_max / 2),
       sight_(options.owner_kept),
       book_changes_(options.book_changes),
       watch_(options.watch) {}
@@ -187,7 +189,8 @@ absl::StatusOr<std::unique_ptr<ReadSnapshot>> PgReader::OpenToRemember(TrialId t
     if (kept.book != nullptr) memory_.NoteBook(kept.trial_id, {kept.book, moment}, age);
     memory_.NoteRanges(std::move(kept.ranges), moment, age);
   };
-  return std::make_unique<RememberingSnapshot>(std::move(snapshot), trial_id, std::move(keep));
+  return std::make_unique<RememberingSnapshot>(std::move(snapshot), trial_id, std::move(keep),
+                                               remembered_bytes_max_);
 }
 
 absl::StatusOr<std::unique_ptr<ReadSnapshot>> PgReader::OpenSnapshot(SteadyTime deadline) {

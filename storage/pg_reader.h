@@ -27,6 +27,8 @@ class PgReader final : public ReadStore {
     std::shared_ptr<const BookChanges> book_changes = nullptr;
     // How long an answer who owns the database serves those after it that come from memory alone (owner_sight.h).
     absl::Duration owner_kept = absl::ZeroDuration();
+    // What it remembers.
+    PgReadMemory::Options memory = {};
     // For tests; null = nobody looks.
     ReadWatch watch = nullptr;
     std::shared_ptr<std::atomic<std::int64_t>> round_trip_count = nullptr;
@@ -71,6 +73,7 @@ class PgReader final : public ReadStore {
 
   PgShelf shelf_;
   PgReadMemory memory_;
+  const std::size_t remembered_bytes_max_;  // of one read
   OwnerSight sight_;
   const std::shared_ptr<const BookChanges> book_changes_;
   const ReadWatch watch_;

@@ -307,10 +307,12 @@ absl::Status PgWriter::CopyJournal(PgConnection& connection, const Group& group,
                                      [this] { return Pass("commit_mid_copy"); });
   if (CannotBeWritten(bytes.status())) return LeaveSegment(segment, bytes.status());
   STEPWELL_RETURN_IF_ERROR(bytes.status());
+  // Not the row's own time, which goes on from where a clock of before stood: heads know the request's, and so does who
+  // asks what may go.
   ring_->NoteWritten(segment, {.row_count = static_cast<std::int64_t>(rows.size()),
                                .bytes = *bytes,
-                               .first_time_us = received_time_us,
-                               .last_time_us = received_time_us});
+                               .first_time_us = group.request.received_time_us,
+                               .last_time_us = group.request.received_time_us});
   return absl::OkStatus();
 }
 

@@ -79,7 +79,7 @@ std::size_t RememberingSnapshot::NewBytesOf(const StoredRow& row) {
 RememberedRange* RememberingSnapshot::RangeOf(Reading& reading, SeriesNo series_no,
                                               std::size_t bytes) {
   bytes_ += bytes;
-  if (bytes_ > kRangeBytesMax) {
+  if (bytes_ > range_bytes_max_) {
     reading.ranges.clear();
     reading.series_nos.clear();
     read_.clear();
@@ -98,7 +98,7 @@ RememberedRange* RememberingSnapshot::RangeOf(Reading& reading, SeriesNo series_
 }
 
 void RememberingSnapshot::End(Reading reading) {
-  if (bytes_ <= kRangeBytesMax) read_.push_back(std::move(reading));
+  if (bytes_ <= range_bytes_max_) read_.push_back(std::move(reading));
 }
 
 void RememberingSnapshot::Widen(RememberedRange& range) const {

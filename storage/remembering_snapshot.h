@@ -26,11 +26,13 @@ class RememberingSnapshot final : public ReadSnapshot {
   };
   using Keep = std::function<void(Kept kept)>;
 
-  // Of reads with more rows nothing is kept.
-  static constexpr std::size_t kRangeBytesMax = 64 << 20;
-
-  RememberingSnapshot(std::unique_ptr<ReadSnapshot> snapshot, TrialId trial_id, Keep keep)
-      : snapshot_(std::move(snapshot)), keep_(std::move(keep)), trial_id_(trial_id) {}
+  // Of reads with more rows than `range_bytes_max` nothing is kept.
+  RememberingSnapshot(std::unique_ptr<ReadSnapshot> snapshot, TrialId trial_id, Keep keep,
+                      std::size_t range_bytes_max = 64 << 20)
+      : snapshot_(std::move(snapshot)),
+        keep_(std::move(keep)),
+        trial_id_(trial_id),
+        range_bytes_max_(range_bytes_max) {}
   ~RememberingSnapshot() override;
 
   void ExpectBook(TrialId trial_id, const GapFilter& gaps) override;
@@ -84,6 +86,7 @@ class RememberingSnapshot final : public ReadSnapshot {
   const std::unique_ptr<ReadSnapshot> snapshot_;
   const Keep keep_;
   const TrialId trial_id_;
+  const std::size_t range_bytes_max_;
   // True while rows are asked by a ledger that is presumed.
   bool is_presumed_ = false;
   std::size_t bytes_ = 0;                   // of all rows that were read, and their ticks

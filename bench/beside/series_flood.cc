@@ -20,14 +20,16 @@ constexpr int kStreams = 8;
 constexpr int kSeriesPerWriter = 10'000;
 constexpr int kWritersThatFit = 20;
 
-class SeriesFlood final : public Neighbour {
+class EightStreams final : public SeriesFlood {
  public:
-  SeriesFlood(const std::string& address, std::string trial) : trial_(std::move(trial)) {
+  EightStreams(const std::string& address, std::string trial) : trial_(std::move(trial)) {
     for (int i = 0; i < kStreams; ++i) {
       threads_.emplace_back([this, address] { Flood(address); });
     }
   }
-  ~SeriesFlood() override { End().IgnoreError(); }
+  ~EightStreams() override { End().IgnoreError(); }
+
+  bool is_full() const override { return refused_ > 0; }
 
   absl::Status End() override {
     if (threads_.empty()) return absl::OkStatus();
@@ -112,8 +114,9 @@ class SeriesFlood final : public Neighbour {
 
 }  // namespace
 
-std::unique_ptr<Neighbour> StartSeriesFlood(const std::string& address, const std::string& trial) {
-  return std::make_unique<SeriesFlood>(address, trial);
+std::unique_ptr<SeriesFlood> StartSeriesFlood(const std::string& address,
+                                              const std::string& trial) {
+  return std::make_unique<EightStreams>(address, trial);
 }
 
 }  // namespace stepwell::bench

@@ -10,7 +10,13 @@
 
 namespace stepwell::bench {
 
+class SeriesFlood : public Neighbour {
+ public:
+  // The trial has all the series that it may have: all others are refused.
+  virtual bool is_full() const = 0;
+};
+
 // End tells whether series were made and, once there were more than fit, refused with RESOURCE_EXHAUSTED.
-std::unique_ptr<Neighbour> StartSeriesFlood(const std::string& address, const std::string& trial);
+std::unique_ptr<SeriesFlood> StartSeriesFlood(const std::string& address, const std::string& trial);
 
 }  // namespace stepwell::bench

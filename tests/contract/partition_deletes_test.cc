@@ -66,6 +66,24 @@ TEST_F(PartitionDeletes, ALifeOfFoldsMergesAndSweepsDeletesNothing) {
   EXPECT_EQ(Count("n_tup_upd"), 0);
 }
 
+// Each new leaf would wait for a look through all that it holds, and no read could leave it out.
+TEST_F(PartitionDeletes, ThereIsNoDefaultPartition) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 2);
+  SetCaps(Of(writer, "timing"), {.raw_age_seconds = 2 * kDay});  // two keep classes
+  // Of the day of arrival, of long ago and of a day to come.
+  Fill(writer, {Table(2, 50), Table(2, 50, kNowUs - 20'000 * kDayUs),
+                Table(2, 50, kNowUs + 3 * kDayUs)});
+  MergeNow();
+  EXPECT_EQ(Text("select string_agg(partrelid::regclass::text, ' ' order by "
+                 "partrelid::regclass::text) from pg_partitioned_table where partdefid <> 0"),
+            "");
+  EXPECT_EQ(Number("select count(*) from pg_partitioned_table"), 6);
+  EXPECT_GT(Number("select count(*) from pg_inherits i join pg_partitioned_table p "
+                   "on p.partrelid = i.inhparent"),
+            6);
+}
+
 TEST_F(PartitionDeletes, BoundsAndDeletedTrialsDoByName) {
   const OpenedWriter bounded = OpenWriter("bounded");
   const OpenedWriter deleted = OpenWriter("deleted");

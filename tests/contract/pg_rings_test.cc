@@ -1,5 +1,6 @@
 // The leaves of metrics, the ring of the journal and the ring of recent, beside readers that hold
 // locks and snapshots.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -75,6 +76,25 @@ TEST_F(PgRings, RecyclesTheJournalWhenAllIsFolded) {
   ASSERT_TRUE(reader->Commit().ok());
   ASSERT_TRUE(folds_->RecycleJournal(kEpoch, INT64_MAX).ok());
   EXPECT_LE(JournalRows(), 1);
+}
+
+// One that grew until nothing could go through it in time kept all others, and the current one was never left.
+TEST_F(PgRings, ASegmentThatCannotBeLookedThroughKeepsNoOther) {
+  const OpenedWriter writer = OpenWriter("t");
+  for (std::uint64_t i = 1; i <= 4; ++i) {
+    ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, i)})).ok());
+    if (i == 4) break;
+    ASSERT_TRUE(folds_->RecycleJournal(kEpoch, 0).ok());
+  }
+  ASSERT_EQ(journal_->current(), 3);
+  MarkAllFolded();
+  Run("alter table stepwell.journal_0 rename column last_sequences to others");
+  const absl::Status recycled = folds_->RecycleJournal(kEpoch, INT64_MAX);
+  EXPECT_FALSE(recycled.ok());
+  EXPECT_THAT(std::string(recycled.message()), ::testing::HasSubstr("journal segment 0"));
+  EXPECT_EQ(Number("select count(*) from stepwell.journal_1"), 0);
+  EXPECT_EQ(Number("select count(*) from stepwell.journal_2"), 0);
+  EXPECT_EQ(journal_->current(), 4) << "the one that commits write into was full";
 }
 
 TEST_F(PgRings, AStartedStoreGoesOnInTheNewestSegment) {

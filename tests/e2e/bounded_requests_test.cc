@@ -34,6 +34,12 @@ TEST_F(BoundedRequestsTest, EachMethodsIsLookedAtBeforeItIsBuilt) {
     const RawAnswer broken = CallRaw(client_->channel(), path, "\x12\xff");
     EXPECT_EQ(broken.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   }
+  // A text that is none, which is found by parsing alone: a list's project.
+  const RawAnswer garbled =
+      CallRaw(client_->channel(), "/stepwell.v1.QueryService/ListTrials", "\x0a\x02\xff\xfe");
+  EXPECT_EQ(garbled.status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(garbled.status.error_message(),
+              ::testing::HasSubstr("ListTrialsRequest.project is not valid UTF-8"));
   // Of messages that the contract has, too.
   const RawAnswer selectors = CallRaw(client_->channel(), "/stepwell.v1.QueryService/QueryBuckets",
                                       Repeated(std::string("\x12\0", 2), 2'000'000));

@@ -1,4 +1,5 @@
-// SIGTERM: the last acks are given, what is acked is folded, and nobody misses anything afterwards.
+// The end of a writer and of a master: what is acked is folded at Close and at SIGTERM; at SIGTERM the
+// last acks are given, and nobody misses anything afterwards.
 #include <gmock/gmock.h>
 
 #include <set>
@@ -93,6 +94,20 @@ TEST_F(DrainTest, WhatIsAckedIsFoldedAndNothingIsReplayed) {
   Restart();
   EXPECT_EQ(StatusOfOwner().samples_replayed(), 0U);
   EXPECT_EQ(Samples(trial_id, "value").size(), 3U) << "in SQL without a flush";
+}
+
+TEST_F(DrainTest, WhatAWriterSentIsSoonInSqlOnceItHasClosed) {
+  StartMaster(kNoFolds);
+  RawStream stream(*client_);
+  const std::int64_t trial_id = Open(stream, writer_, "closed").trial_id();
+  ASSERT_TRUE(stream.Send(ChunkMessage(writer_, 1, OneColumn(1, NowUs(), 1000, {1, 2, 3}))));
+  ASSERT_TRUE(stream.WaitAck(writer_, 1).has_value());
+  ASSERT_TRUE(Samples(trial_id, "value").empty()) << "nothing folds by itself here";
+  ASSERT_TRUE(stream.Send(CloseMessage(writer_, 1)));
+  ASSERT_TRUE(stream.WaitFor([](const auto& answer) { return answer.ack().closed(); }).has_value());
+  EXPECT_TRUE(
+      Eventually([&] { return Samples(trial_id, "value").size() == 3; }, absl::Seconds(20)))
+      << master_->LogTail();
 }
 
 TEST_F(DrainTest, WhatWasTakenIsCommittedAndAckedBeforeTheStreamEnds) {

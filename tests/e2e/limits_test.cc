@@ -135,6 +135,25 @@ TEST_F(LimitsTest, AMessageThatIsTooLargeIsRefusedAndTheStreamGoesOn) {
   EXPECT_EQ(Samples(trial_id, "value").size(), 2U);
 }
 
+// Each takes two bytes to send, and a hundred times as many to build.
+TEST_F(LimitsTest, AMessageOfTooManyPartsIsRefusedUnbuiltAndTheStreamGoesOn) {
+  StartMaster();
+  RawStream stream(*client_);
+  Open(stream, healthy_, "parts");
+  v1::StreamChunksRequest many;
+  many.mutable_definitions()->set_writer(healthy_.ToBytes());
+  for (int i = 0; i < 600'000; ++i) many.mutable_definitions()->add_definitions();
+  ASSERT_LT(many.ByteSizeLong(), kMessageBytesMax);
+  ASSERT_TRUE(stream.Send(many));
+  const auto answer = stream.WaitFor([](const auto& message) { return message.has_refused(); });
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->refused().reason(), "MESSAGE_PARTS");
+  EXPECT_EQ(answer->refused().code(), static_cast<int>(grpc::StatusCode::INVALID_ARGUMENT));
+  EXPECT_THAT(answer->refused().message(), ::testing::HasSubstr("64 MiB"));
+  EXPECT_FALSE(answer->refused().terminal());
+  ExpectGoesOn(stream);
+}
+
 TEST_F(LimitsTest, AUnaryCallThatIsTooLargeStoresNothing) {
   StartMaster();
   v1::WriteChunksRequest request;

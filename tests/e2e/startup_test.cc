@@ -127,7 +127,7 @@ TEST_F(StartupTest, ValuesThatAreNotAllowed) {
   };
   const std::string duration =
       "allowed are durations from 10ms to 10m, written as 500ms, 10s or 5m";
-  const std::string bytes = "allowed are bytes from 1MiB to ";
+  const std::string bytes = "allowed are 0, and bytes from 1MiB to ";
   const std::string written = ", written as 64MiB, 1.5GB or 67108864";
   for (const Row& row : {
            Row{{"--queue-bytes=1x"}, {}, 64, "--queue-bytes is '1x', " + bytes + "4GiB" + written},
@@ -169,6 +169,15 @@ TEST_F(StartupTest, ValuesThatAreNotAllowed) {
                {},
                78,
                (scratch_ / "conf") + ":2: fold-bytes is '7', " + bytes + "256MiB" + written},
+           Row{{"--memory-bytes=511MiB"},
+               {},
+               64,
+               "--memory-bytes is '511MiB', allowed are bytes from 512MiB to 1TiB" + written},
+           Row{{"--memory-bytes=512MiB", "--queue-bytes=256MiB", "--data-dir", scratch_ / "data"},
+               {},
+               78,
+               "memory-bytes is 512MiB, allowed are at least 559MiB beside queue-bytes 256MiB, "
+               "streams-max 256"},
            Row{{"--config", scratch_ / "none"},
                {},
                78,

@@ -111,9 +111,41 @@ inline std::string TicksMismatchSql(const std::string& rows, const std::string& 
       ") where r.has_rows is null or t.n is distinct from 1");
 }
 
-// Rollups say what a recount of the samples says, per series and bucket of 10 and of 60 s. A cap may have
-// removed samples whose rollups stay (kAtLeast): then rollups say no less. Leaves that were given up do
-// not count here.
+// When the last number of each bucket was, by what rollups say: decoded_rollups does not tell.
+inline constexpr char kRollupLastTimesSql[] = R"(
+  select r.trial_id, r.keep_class, r.received_day, r.series_no, r.writer_no,
+         r.step_seconds::integer as step, u.bucket,
+         max(u.bucket * r.step_seconds * 1000000 + u.last_offset - coalesce(u.lag, 0)) as last_us
+  from (table stepwell.rollups union all table stepwell.recent_rollups) r
+  join (table stepwell.rollup_ticks union all table stepwell.recent_rollup_ticks) t
+    using (keep_class, received_day, trial_id, writer_no, tick_no, step_seconds),
+  unnest(
+    stepwell.pick_present(stepwell.rollup_integers(t.bucket_count, t.bucket_form, t.bucket_width,
+      t.bucket_width2, t.bucket_base, t.bucket_factor, t.bucket_bits, t.bucket_bits2,
+      t.bucket_dictionary), r.presence, r.bucket_count),
+    stepwell.pick_present(stepwell.rollup_integers(t.bucket_count, t.last_offset_form,
+      t.last_offset_width, t.last_offset_width2, t.last_offset_base, t.last_offset_factor,
+      t.last_offset_bits, t.last_offset_bits2, t.last_offset_dictionary), r.presence,
+      r.bucket_count),
+    stepwell.rollup_integers(r.bucket_count, r.last_lag_form, r.last_lag_width, r.last_lag_width2,
+      r.last_lag_base, r.last_lag_factor, r.last_lag_bits, r.last_lag_bits2,
+      r.last_lag_dictionary),
+    coalesce(
+      stepwell.rollup_integers(r.bucket_count, r.count_form, r.count_width, r.count_width2,
+        r.count_base, r.count_factor, r.count_bits, r.count_bits2, r.count_dictionary),
+      stepwell.rollup_integers(t.bucket_count, t.tick_count_form, t.tick_count_width,
+        t.tick_count_width2, t.tick_count_base, t.tick_count_factor, t.tick_count_bits,
+        t.tick_count_bits2, t.tick_count_dictionary)),
+    stepwell.rollup_integers(r.bucket_count, r.nan_count_form, r.nan_count_width,
+      r.nan_count_width2, r.nan_count_base, r.nan_count_factor, r.nan_count_bits,
+      r.nan_count_bits2, r.nan_count_dictionary)) u (bucket, last_offset, lag, n, nans)
+  where u.n > coalesce(u.nans, 0)
+  group by 1, 2, 3, 4, 5, 6, 7)";
+
+// Rollups say what a recount of the samples says, per series and bucket of 10 and of 60 s. A cap
+// may have removed samples whose rollups stay (kAtLeast): then rollups say no less. Leaves that
+// were given up do not count here. Of several samples at the last time of a bucket, and of
+// several rows that tell of one, any may be the last; the time of the last is exact.
 enum class Rollups { kExact, kAtLeast };
 inline std::string RollupMismatchSql(Rollups rollups) {
   const bool exact = rollups == Rollups::kExact;
@@ -124,34 +156,49 @@ raw as materialized (
   select m.trial_id, m.keep_class, m.received_day, m.series_no, m.writer_no, u.t, u.v
   from (select * from stepwell.decoded_metrics offset 0) m, unnest(m.timestamps, m.values) u (t, v)
   where (m.keep_class, m.received_day) not in (select * from given_up)
+), in_buckets as (
+  select raw.*, s.step, floor(extract(epoch from t) / s.step)::bigint as bucket
+  from raw, (values (10), (60)) s (step)
+), ranked as (
+  select b.*, v <> 'NaN' and 1 = rank() over (
+           partition by trial_id, keep_class, received_day, series_no, writer_no, step, bucket,
+                        v = 'NaN' order by t desc) as is_last
+  from in_buckets b
 ), recount as (
-  select trial_id, keep_class, received_day, series_no, writer_no, s.step,
-         floor(extract(epoch from t) / s.step)::bigint as bucket, count(*) as n,
+  select trial_id, keep_class, received_day, series_no, writer_no, step, bucket, count(*) as n,
          count(*) filter (where v = 'NaN') as nans, min(v) filter (where v <> 'NaN') as low,
          max(v) filter (where v <> 'NaN') as high, sum(v) filter (where v <> 'NaN') as total,
-         sum(abs(v)) filter (where v <> 'NaN') as size
-  from raw, (values (10), (60)) s (step) group by 1, 2, 3, 4, 5, 6, 7
+         sum(abs(v)) filter (where v <> 'NaN') as size, array_agg(v) filter (where is_last) as lasts,
+         max((extract(epoch from t) * 1000000)::bigint) filter (where is_last) as last_us
+  from ranked group by 1, 2, 3, 4, 5, 6, 7
 ), told as (
   select r.trial_id, r.keep_class, r.received_day, r.series_no, r.writer_no,
          r.step_seconds::integer as step, (extract(epoch from u.t) / r.step_seconds)::bigint as bucket,
          sum(u.n) as n, sum(u.nans) as nans, min(u.low) filter (where u.n > u.nans) as low,
-         max(u.high) filter (where u.n > u.nans) as high, sum(u.total) as total
+         max(u.high) filter (where u.n > u.nans) as high, sum(u.total) as total,
+         array_agg(u.last) filter (where u.n > u.nans) as lasts
   from (select * from stepwell.decoded_rollups offset 0) r,
-       unnest(r.starts, r.counts, r.nan_counts, r.mins, r.maxs, r.sums)
-         u (t, n, nans, low, high, total)
+       unnest(r.starts, r.counts, r.nan_counts, r.mins, r.maxs, r.sums, r.lasts)
+         u (t, n, nans, low, high, total, last)
   where (r.keep_class, r.received_day) not in (select * from given_up)
   group by 1, 2, 3, 4, 5, 6, 7
-), wrong as (
-  select trial_id, format('series %s writer %s step %s bucket %s: count %s/%s min %s/%s max %s/%s sum %s/%s',
+), told_times as ()",
+      kRollupLastTimesSql, R"(), wrong as (
+  select trial_id, format('series %s writer %s step %s bucket %s: count %s/%s min %s/%s max %s/%s sum %s/%s '
+                'last %s/%s at %s/%s',
                 series_no, writer_no, step, bucket, r.n, t.n, r.low, t.low, r.high, t.high, r.total,
-                t.total) as text
+                t.total, r.lasts, t.lasts, r.last_us, l.last_us) as text
   from recount r )",
       exact ? "full" : "left",
       " join told t using (trial_id, keep_class, received_day, series_no, writer_no, step, bucket) "
-      "where ",
-      exact ? "(r.n, r.nans, r.low, r.high) is distinct from (t.n, t.nans, t.low, t.high) "
-              "or abs(r.total - t.total) > 1e-9 * r.size"
-            : "t.n is null or t.n < r.n or t.low > r.low or t.high < r.high",
+      "left join told_times l "
+      "using (trial_id, keep_class, received_day, series_no, writer_no, step, bucket) where ",
+      exact ? "(r.n, r.nans, r.low, r.high, r.last_us) "
+              "is distinct from (t.n, t.nans, t.low, t.high, l.last_us) "
+              "or abs(r.total - t.total) > 1e-9 * r.size or not r.lasts && t.lasts"
+            : "t.n is null or t.n < r.n or t.low > r.low or t.high < r.high "
+              "or coalesce(l.last_us, r.last_us - 1) < r.last_us "
+              "or l.last_us = r.last_us and not r.lasts && t.lasts",
       R"()
 select coalesce(string_agg(text, E'\n'), '')
 from (select text from wrong where )",

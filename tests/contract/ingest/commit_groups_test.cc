@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/group_committer.h"
+#include "server/memory_shares.h"
 #include "server/settings.h"
 #include "tests/contract/store_test.h"
 
@@ -26,11 +27,10 @@ constexpr std::int64_t kMebibyte = 1 << 20;
 // As server.cc makes them of what a master is told by nobody.
 CommitQueue::Options MastersOptions() {
   ServeOptions options;
-  for (const char* name : {"group-linger", "queue-bytes"}) {
-    const Setting& setting = *FindSetting(name);
-    EXPECT_FALSE(Set(setting, setting.initial, options)) << name;
-  }
-  return {.queue_bytes_max = options.queue_bytes, .linger = options.group_linger};
+  const Setting& setting = *FindSetting("group-linger");
+  EXPECT_FALSE(Set(setting, setting.initial, options));
+  return {.queue_bytes_max = DivideMemory({})->of(MemoryShares::kQueue),
+          .linger = options.group_linger};
 }
 
 // A stream that counts.

@@ -1,12 +1,14 @@
-// RandomTrialTest: trials of random histories: chunks of three writers in two attempts, with holes, NaN
-// and samples without batch, received on two days. Wild ones have negative values and infinities, series
-// that share a name, each in several tick groups, and chunks whose samples are months old. Header only.
+// RandomTrialTest: trials of random histories: chunks of three writers in two attempts, with
+// holes, NaN and samples without batch, received on two days. Wild ones have negative values and
+// infinities, series that share a name, each in several tick groups, chunks whose samples are
+// months old, and tables whose ticks are in no order. Header only.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <random>
+#include <utility>
 
 #include "tests/contract/query/query_reads_fixture.h"
 
@@ -92,12 +94,21 @@ class RandomTrialTest : public QueryReadsTest {
            random() % 4 == 0 ? kStartUs + kDayUs : kStartUs);
   }
 
-  // In one of three tick groups; now and then of days to months ago.
+  // In one of three tick groups; now and then in no order of time, or of days to months ago. The
+  // columns, whose samples go with their ticks, are not there yet.
   static void MakeWild(std::mt19937_64& random, TickTable& table) {
     table.tick_group += static_cast<std::uint32_t>(random() % 3);
+    if (random() % 4 == 0) Shuffle(random, table);
     if (random() % 4 != 0) return;
     const std::int64_t days = 1 + static_cast<std::int64_t>(random() % kLateDaysMax);
     for (std::int64_t& time_us : table.times_us) time_us -= days * kDayUs;
+  }
+  static void Shuffle(std::mt19937_64& random, TickTable& table) {
+    for (std::size_t i = table.times_us.size(); i > 1; --i) {
+      const std::size_t other = random() % i;
+      std::swap(table.times_us[i - 1], table.times_us[other]);
+      std::swap(table.batches[i - 1], table.batches[other]);
+    }
   }
   static void MakeWild(std::mt19937_64& random, double& value) {
     if (random() % 2 == 0) value = -value;

@@ -197,6 +197,9 @@ TEST_F(VanishedRowsTest, QuantilesOfWhatACapLeftAreNotToldAsThoseOfAll) {
   EXPECT_EQ(timing().count(), 11);
   EXPECT_EQ(timing().p50_seconds(), 0.5);
   EXPECT_EQ(timing().quantiles_absent(), v1::ABSENCE_REASON_UNSPECIFIED);
+  ASSERT_TRUE(caps_.NoteWindowOver(kEpoch, trial_id_, kStartUs).ok());
+  EXPECT_EQ(timing().p50_seconds(), 0.5) << "a window that is over removed nothing";
+  EXPECT_EQ(timing().quantiles_absent(), v1::ABSENCE_REASON_UNSPECIFIED);
   remove("timing");
   EXPECT_EQ(timing().count(), 12);
   EXPECT_EQ(timing().max_seconds(), 0.5);

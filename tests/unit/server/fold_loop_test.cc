@@ -7,9 +7,11 @@
 #include <atomic>
 #include <functional>
 #include <thread>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "storage/fold_plan.h"
+#include "tests/fakes/stepped_clock.h"
 
 namespace stepwell {
 namespace {
@@ -44,6 +46,7 @@ class BusyStore final : public FoldStore {
       }
     }
     result.fold_no = static_cast<FoldNo>(fold_count.load());
+    result.row_count = row_count;
     return result;
   }
   absl::StatusOr<std::optional<FoldResult>> FoldBulk(std::int64_t epoch,
@@ -58,6 +61,7 @@ class BusyStore final : public FoldStore {
   }
   absl::StatusOr<MergeResult> Merge(std::int64_t, const MergeLimits&) override {
     ++merge_count;
+    if (on_merge) on_merge();
     return MergeResult{.more = merges_for_ever};
   }
   absl::StatusOr<FoldNo> NextFoldNo() override { return FoldNo{1}; }
@@ -68,8 +72,10 @@ class BusyStore final : public FoldStore {
   }
   absl::Status RecycleRecent(std::int64_t) override { return absl::OkStatus(); }
 
+  std::atomic<std::int64_t> row_count = 0;  // of each fold
   bool merges_for_ever = false;
   std::function<void()> on_bulk;
+  std::function<void()> on_merge;
   absl::Status bulk_status;
   bool refuses_bulk = false;
   std::atomic<int> bulk_count = 0;
@@ -112,6 +118,53 @@ TEST(FoldLoopTest, FoldsGoOnWhereTheWallClockIsSetBack) {
   loop.Stop();
 }
 
+TEST(FoldLoopTest, AfterAFoldOfManyRowsTheNextComesLater) {
+  Heads heads;
+  heads.NoteWriter(kTrial, kWriter, 0);
+  BusyStore store(heads);
+  heads.Add({Chunk(++store.newest)});
+  MasterState state;
+  state.SetDatabase(absl::OkStatus());
+  state.BecomeOwner(1, false);
+  testing::SteppedClock clock;
+  FoldLoop loop({.interval = absl::Seconds(10), .merge = {}},
+                {store, heads, state, clock, [] { return std::int64_t{0}; }});
+  loop.Start();
+  // Of a trial that has nothing: when the second is answered the thread has done what was due
+  // before the first.
+  const auto fold_what_is_due = [&] {
+    for (int i = 0; i < 2; ++i) {
+      const auto folded = loop.FoldNow(TrialId{2}, SteadyTime::Now() + absl::Seconds(20));
+      ASSERT_TRUE(folded.ok()) << folded.status();
+    }
+  };
+  struct Row {
+    const char* name;
+    std::int64_t row_count;
+    absl::Duration next;
+  };
+  const std::vector<Row> rows = {{"few", 1000, absl::Seconds(10)},
+                                 {"many", 6000, absl::Seconds(60)},
+                                 {"few again", 10, absl::Seconds(10)}};
+  absl::Duration next = absl::Seconds(10);  // the first since the start
+  int fold_count = 0;
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.name);
+    store.row_count = row.row_count;
+    clock.Advance(next - absl::Seconds(1));
+    fold_what_is_due();
+    EXPECT_EQ(store.fold_count, fold_count) << "too soon";
+    clock.Advance(absl::Seconds(1));
+    fold_what_is_due();
+    EXPECT_EQ(store.fold_count, ++fold_count) << "not when it was due";
+    next = row.next;
+  }
+  clock.Advance(next);
+  fold_what_is_due();
+  EXPECT_EQ(store.fold_count, ++fold_count);
+  loop.Stop();
+}
+
 TEST(FoldLoopTest, MergesThatNeverEndLetFoldsThrough) {
   Heads heads;
   heads.NoteWriter(kTrial, kWriter, 0);
@@ -130,6 +183,28 @@ TEST(FoldLoopTest, MergesThatNeverEndLetFoldsThrough) {
   EXPECT_GE(store.fold_count, 3);
   EXPECT_GE(store.recycle_count, 3) << "what is merged is not recycled";
   EXPECT_GE(store.merge_count, 3 * 8) << "merges come round, too";
+}
+
+// A writer closes during each merge, so that somebody waits behind each.
+TEST(FoldLoopTest, WritersThatCloseAllTheTimeLetMergesThrough) {
+  Heads heads;
+  heads.NoteWriter(kTrial, kWriter, 0);
+  BusyStore store(heads);
+  store.merges_for_ever = true;
+  heads.Add({Chunk(++store.newest)});
+  MasterState state;
+  state.SetDatabase(absl::OkStatus());
+  state.BecomeOwner(1, false);
+  FoldLoop loop({.interval = absl::Milliseconds(10), .slice_bytes = 30'000, .merge = {}},
+                {store, heads, state, RealClock::Get(), [] { return std::int64_t{0}; }});
+  store.on_merge = [&] { loop.FoldSoon(kTrial); };
+  loop.Start();
+  const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(30);
+  while (store.merge_count < 100 && !deadline.HasPassed()) absl::SleepFor(absl::Milliseconds(1));
+  loop.Stop();
+  EXPECT_GE(store.merge_count, 100);
+  EXPECT_LE(store.recycle_count * 8, store.merge_count)
+      << "merges came with folds of everything alone";
 }
 
 TEST(FoldLoopTest, AFoldUnderSteadyIngestEndsAndMergesFollow) {

@@ -62,6 +62,8 @@ TEST(MasterMetricsTest, WhatLacksAndHowLongItTookIsTold) {
   reading.queue_bytes = 1024;
   reading.queue_limit_bytes = 4096;
   reading.swept_samples = 77;
+  reading.memory_limit_bytes = 1 << 30;
+  reading.memory_resident_bytes = 4096;
   reading.state.data_disk = {.free_bytes = 5'000, .total_bytes = 10'000};
   reading.state.wal_disk = {.free_bytes = 300, .total_bytes = 20'000};
   EXPECT_EQ(reading.state.disk_free_bytes(), 300);
@@ -82,6 +84,7 @@ TEST(MasterMetricsTest, WhatLacksAndHowLongItTookIsTold) {
         "\nstepwell_rejected_samples_total{reason=\"BODY_MALFORMED\"} 0\n",
         "\nstepwell_rejected_samples_total{reason=\"UNKNOWN_REF\"} 12\n",
         "\nstepwell_swept_samples_total 77\n", "\nstepwell_queue_bytes 1024\n",
+        "\nstepwell_memory_limit_bytes 1073741824\n", "\nstepwell_memory_resident_bytes 4096\n",
         "\nstepwell_queue_limit_bytes 4096\n", "\nstepwell_disk_free_bytes{holds=\"data\"} 5000\n",
         "\nstepwell_disk_free_bytes{holds=\"wal\"} 300\n",
         "\nstepwell_disk_size_bytes{holds=\"data\"} 10000\n"}) {

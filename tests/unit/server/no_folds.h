@@ -9,7 +9,7 @@
 
 namespace stepwell::testing {
 
-class NoFolds final : public FoldStore {
+class NoFolds : public FoldStore {
  public:
   absl::StatusOr<FoldResult> Fold(std::int64_t, const std::vector<WriterFold>&) override {
     return FoldResult{};

@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "base/steady_time.h"
@@ -33,12 +35,13 @@ class OwnershipLoopTest : public IngestStreamTest {
   }
 
   // Until it owns the database.
-  void Start(absl::Duration renew_interval) {
+  void Start(absl::Duration renew_interval) { Start(renew_interval, Recovery()); }
+  void Start(absl::Duration renew_interval, const RecoveryParts& recovery) {
     loop_.emplace(OwnershipLoop::Options{.master_id = "master-a",
                                          .address = "here",
                                          .renew_interval = renew_interval,
                                          .standby_interval = absl::Milliseconds(20)},
-                  OwnershipLoop::Parts{.recovery = Recovery(),
+                  OwnershipLoop::Parts{.recovery = recovery,
                                        .queue = queue_,
                                        .trial_keeper = keeper_,
                                        .director = director_,
@@ -85,6 +88,41 @@ TEST_F(OwnershipLoopTest, ARenewalWhoseLookFailedIsTheDatabasesFaultAndLosesNoth
   EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("it hangs"));
   EXPECT_TRUE(is_back);
   EXPECT_EQ(state_.epoch(), first);
+}
+
+// Whose take-over waits until the ownership was renewed twice, as who stands by sees it.
+class RenewedFolds final : public testing::NoFolds {
+ public:
+  explicit RenewedFolds(IngestStore& store) : store_(store) {}
+  absl::StatusOr<FoldNo> NextFoldNo() override {
+    for (int i = 0; i < 2 && is_renewed_; ++i) is_renewed_ = AwaitRenewal();
+    return NoFolds::NextFoldNo();
+  }
+  bool is_renewed() const { return is_renewed_; }
+
+ private:
+  bool AwaitRenewal() {
+    double age = Age();
+    for (const SteadyTime end = SteadyTime::Now() + absl::Seconds(3); !end.HasPassed();) {
+      const double before = std::exchange(age, Age());
+      if (age < before) return true;
+    }
+    return false;
+  }
+  double Age() {
+    const auto other = store_.AcquireOwnership({.master_id = "master-b", .address = "there"});
+    return other.ok() ? other->renewed_age_seconds : 0;
+  }
+
+  IngestStore& store_;
+  std::atomic<bool> is_renewed_ = true;
+};
+
+TEST_F(OwnershipLoopTest, ATakeOverThatTakesLongRenewsTheOwnership) {
+  RenewedFolds folds(store_);
+  Start(absl::Milliseconds(20), {store_, folds, heads_, registry_, state_, stats_});
+  EXPECT_TRUE(folds.is_renewed());
+  loop_->Stop();
 }
 
 TEST_F(OwnershipLoopTest, AnotherDatabaseIsMetOnceAllOfTheOneBeforeHasEnded) {

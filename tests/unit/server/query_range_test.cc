@@ -46,9 +46,25 @@ TEST(QueryRangeTest, DaysThatOnlyRollupsTellOfAreInTheSpan) {
     record.rollup_byte_count = rollup_bytes;
     return record;
   };
-  const TimeBounds span = SpanOf({line(10, 0, 0), line(100, 0, 7), line(200, 5, 7)}, {}, {"gpu"});
+  const TimeBounds span =
+      SpanOf({line(10, 0, 0), line(100, 0, 7), line(200, 5, 7)}, {}, {"gpu"}, {1});
   EXPECT_EQ(span.start_us, 100) << "where nothing is left is nothing to show";
   EXPECT_EQ(span.end_us, 210);
+}
+
+// One machine whose clock stands at 1970 has its samples in heads, too.
+TEST(QueryRangeTest, WhatHeadsHaveOfOtherSeriesIsNotInTheSpan) {
+  auto chunk = std::make_shared<HeadChunk>();
+  chunk->tables.resize(2);
+  chunk->tables[0].times_us = {5, 10};
+  chunk->tables[0].columns = {{.series_no = SeriesNo{1}, .values = {1, 1}, .presence = {}}};
+  chunk->tables[1].times_us = {700, 600, 800};
+  chunk->tables[1].columns = {{.series_no = SeriesNo{1}, .values = {1, 1, 1}, .presence = {}},
+                              {.series_no = SeriesNo{2}, .values = {1, 1}, .presence = {1, 1, 0}}};
+  const TimeBounds span = SpanOf({}, {chunk}, {"gpu"}, {2});
+  EXPECT_EQ(span.start_us, 600);
+  EXPECT_EQ(span.end_us, 701);
+  EXPECT_EQ(SpanOf({}, {chunk}, {"gpu"}, {1, 2}).start_us, 5);
 }
 
 }  // namespace

@@ -101,6 +101,19 @@ TEST(RequestBoundTest, WhatIsNoMessageIsTold) {
   }
 }
 
+// protobuf would take it for no message, and not say why.
+TEST(RequestBoundTest, TextsThatAreNoneAreTold) {
+  const std::string group = "\x12\x04\x0a\x02\xff\xfe";  // a selector's
+  google::protobuf::io::ArrayInputStream in(group.data(), static_cast<int>(group.size()));
+  const absl::Status told = CheckRequest(*v1::QueryBucketsRequest::descriptor(), in, 1 << 20);
+  EXPECT_EQ(told.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(told.message(),
+            "stepwell.v1.SeriesSelector.metric_group is not valid UTF-8, which texts are");
+  for (const int piece : {1, 3}) {
+    EXPECT_EQ(CodeOf("\x12\x04\x0a\x02\xc3\xa9", 1 << 20, piece), StatusCode::kOk) << "cut within";
+  }
+}
+
 // The dearest that a writer and a reader may ask in earnest.
 TEST(RequestBoundTest, WhatTheContractAllowsIsBuilt) {
   v1::QueryBucketsRequest question;

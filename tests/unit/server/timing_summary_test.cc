@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <random>
+#include <vector>
 
 #include "tests/unit/server/test_seed.h"
 
@@ -116,6 +118,37 @@ TEST_F(TimingSummaryTest, OutsideAStepIsApartAndWithoutShare) {
   EXPECT_EQ(outside.share, 0);
   EXPECT_EQ(outside.max_seconds, 11);
   EXPECT_EQ(table.ranks[0].unaccounted_share, 0.75);
+}
+
+TEST_F(TimingSummaryTest, BeyondAMillionValuesQuantilesAreWithinOnePercentAndSaySo) {
+  const SeriesNo step = Declare("step");
+  const SeriesNo load = Declare("load");
+  constexpr std::size_t kCount = QuantileSketch::kExactMax + 1;
+  TimingSummary summary(series_);
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    // Each of 1 ... kCount microseconds once: the factor shares no divisor with their number.
+    seconds.push_back(1e-6 * static_cast<double>(1 + i * 48'271 % kCount));
+    summary.Add(step, static_cast<std::int32_t>(i), seconds.back());
+    if (i < 100) summary.Add(load, static_cast<std::int32_t>(i), seconds.back());
+  }
+  for (const Series& series : series_) summary.Finish(series.series_no);
+  const TimingTable table = summary.Table();
+
+  std::sort(seconds.begin(), seconds.end());
+  ASSERT_EQ(std::adjacent_find(seconds.begin(), seconds.end()), seconds.end());
+  const TimingLine line = Find(table, "step");
+  EXPECT_EQ(line.count, static_cast<std::int64_t>(kCount));
+  EXPECT_FALSE(line.quantiles_exact);
+  const auto expect_near = [&](double told, std::size_t percent) {
+    const double exact = seconds[(kCount * percent + 99) / 100 - 1];
+    EXPECT_NEAR(told, exact, 0.01 * exact) << percent;
+  };
+  expect_near(line.p50_seconds, 50);
+  expect_near(line.p95_seconds, 95);
+  expect_near(line.p99_seconds, 99);
+  EXPECT_EQ(line.max_seconds, seconds.back());
+  EXPECT_TRUE(Find(table, "load").quantiles_exact) << "each scope for itself";
 }
 
 TEST_F(TimingSummaryTest, TheDeviceClockHasNoShare) {
