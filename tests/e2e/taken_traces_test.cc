@@ -175,6 +175,8 @@ TEST_F(TakenTracesTest, WhatWaitsForABrowserSaysSoAndASignalLeavesNothingBehind)
             "exit 0");
   const std::filesystem::path temporary = scratch_ / "temporary";
   std::filesystem::create_directory(temporary);
+  // What a shell starts in the background ignores it, and so would the command.
+  signal(SIGINT, SIG_DFL);
   for (const auto& [signal, ending] : {std::pair(SIGINT, "killed by signal 2"),
                                        {SIGTERM, "killed by signal 15"},
                                        {SIGKILL, "killed by signal 9"}}) {

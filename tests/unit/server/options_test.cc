@@ -95,7 +95,8 @@ TEST(OptionsTest, BytesTakeUnits) {
     ASSERT_TRUE(std::holds_alternative<UsageError>(refused)) << wrong;
     EXPECT_EQ(std::get<UsageError>(refused).message,
               std::string("--queue-bytes is '") + wrong +
-                  "', allowed are bytes from 1MiB to 4GiB, written as 64MiB, 1.5GB or 67108864");
+                  "', allowed are 0, and bytes from 1MiB to 4GiB, written as 64MiB, 1.5GB or "
+                  "67108864");
   }
   // A unit is no number of streams.
   EXPECT_TRUE(std::holds_alternative<UsageError>(Parse({{"--streams-max", "1KiB"}})));
