@@ -26,16 +26,13 @@ class MemoryPressure {
   };
   // `resident_bytes` < 0: nobody knows.
   Verdict Look(std::int64_t resident_bytes, SteadyTime now) {
+    if (awaits_result_) trimmed_bytes_ = resident_bytes;
     // A trim walks through all heaps, some milliseconds, with each of them locked in turn: not for what grew by little.
     const bool is_high = resident_bytes > limit_bytes_ / 8 * 6;
     const bool has_grown = resident_bytes > trimmed_bytes_ + limit_bytes_ / 32;
     const bool trims = is_high && (has_grown || now >= trimmed_ + kTrimEach);
     if (trims) trimmed_ = now;
-    awaits_result_ = awaits_result_ || trims;
-    if (awaits_result_ && !trims) {
-      trimmed_bytes_ = resident_bytes;
-      awaits_result_ = false;
-    }
+    awaits_result_ = trims;
     // Once it is, until there is some room again: else it would be by turns.
     is_tight_ = resident_bytes > limit_bytes_ / 32 * (is_tight_ ? 26 : 28);
     return {trims, is_tight_};

@@ -86,7 +86,9 @@ std::array<Wanted, MemoryShares::kPartCount> WantedParts(const MemoryAsked& aske
   }
   if (asked.fold_bytes > 0) {
     Wanted& unfolded = parts[MemoryShares::kUnfolded];
-    unfolded.least = std::max(unfolded.least, asked.fold_bytes + kUnfoldedMore);
+    // Half as much again, so that credit, which ends at three quarters, does not end before a fold begins.
+    unfolded.least =
+        std::max(unfolded.least, asked.fold_bytes + asked.fold_bytes / 2 + kUnfoldedMore);
     unfolded.bytes = std::max(unfolded.bytes, unfolded.least);
   }
   return parts;
