@@ -99,6 +99,27 @@ absl::Status PgIngestStore::ReadRing() {
   return absl::OkStatus();
 }
 
+namespace {
+
+absl::StatusOr<PgResult> Renew(PgConnection& connection, const OwnerClaim& claim) {
+  return connection.Exec(sql::kRenewOwnership, {claim.master_id, claim.address, claim.epoch});
+}
+
+absl::StatusOr<PgResult> Acquire(PgConnection& connection, const OwnerClaim& claim) {
+  absl::StatusOr<PgResult> taken = absl::UnknownError("not asked");
+  const absl::Status done = connection.InTransaction([&]() -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(
+        connection.Exec(sql::kLockOwnerToTake, {claim.master_id, claim.last_epoch}).status());
+    taken =
+        connection.Exec(sql::kAcquireOwnership, {claim.master_id, claim.address, claim.last_epoch});
+    return taken.status();
+  });
+  STEPWELL_RETURN_IF_ERROR(done);
+  return taken;
+}
+
+}  // namespace
+
 absl::StatusOr<Ownership> PgIngestStore::AcquireOwnership(const OwnerClaim& claim) {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, owner_shelf_.Borrow());
   const bool renews = claim.epoch != 0;
@@ -106,10 +127,8 @@ absl::StatusOr<Ownership> PgIngestStore::AcquireOwnership(const OwnerClaim& clai
   if (!renews && claim.last_epoch == 0) {
     STEPWELL_ASSIGN_OR_RETURN(before, ReadOwner(*connection));
   }
-  STEPWELL_ASSIGN_OR_RETURN(
-      const PgResult taken,
-      connection->Exec(renews ? SqlText(sql::kRenewOwnership) : SqlText(sql::kAcquireOwnership),
-                       {claim.master_id, claim.address, renews ? claim.epoch : claim.last_epoch}));
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult taken,
+                            renews ? Renew(*connection, claim) : Acquire(*connection, claim));
   Ownership owner{.is_owner = true, .epoch = 0, .owner_id = claim.master_id};
   if (taken.row_count() == 0) {
     STEPWELL_ASSIGN_OR_RETURN(owner, ReadOwner(*connection));

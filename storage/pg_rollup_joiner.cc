@@ -87,6 +87,20 @@ std::vector<RollupPiece> PiecesOf(const std::vector<StretchRollups>& stretches,
   return pieces;
 }
 
+// Two refs of a writer may be one series. Rows are remembered, and asked for, by their series: of two of one stretch
+// readers would take one twice.
+bool HasOneTwice(const RollupPart& part) {
+  std::vector<SeriesNo> series_nos;
+  for (const SeriesRollup* series : part.series) series_nos.push_back(series->series_no);
+  std::sort(series_nos.begin(), series_nos.end());
+  return std::adjacent_find(series_nos.begin(), series_nos.end()) != series_nos.end();
+}
+
+EncodedRollup EncodeParts(const std::vector<RollupPart>& parts) {
+  if (parts.size() == 1 && !HasOneTwice(parts.front())) return EncodeRollup(parts.front());
+  return EncodeRollup(RollupPart::Of(JoinRollups(parts)));
+}
+
 }  // namespace
 
 absl::StatusOr<PgRollupJoiner> PgRollupJoiner::Plan(PgConnection& connection, const RowPlace& place,
@@ -278,10 +292,7 @@ void PgRollupJoiner::CopyInto(const std::vector<MergedStretch>& merged,
     RowPlace place = place_;
     place.keep_class = row.keep_class;
     place.tick_no = tick_nos[row.first_stretch];
-    const EncodedRollup encoded = parts.size() == 1
-                                      ? EncodeRollup(parts.front())
-                                      : EncodeRollup(RollupPart::Of(JoinRollups(parts)));
-    copy.AddRollup(place, row.home, encoded, !row.has_grid);
+    copy.AddRollup(place, row.home, EncodeParts(parts), !row.has_grid);
     row.has_grid = true;
   }
 }

@@ -24,6 +24,14 @@ on conflict (slot) do update
      or m.renewed_time < clock_timestamp() - interval '10 seconds'
 returning epoch)";
 
+// Before it takes what is another's, or a former process's: waits for the transactions that asked who owns it.
+inline constexpr char kLockOwnerToTake[] = R"(
+select epoch from stepwell.masters
+where slot = 0
+  and ((master_id = $1 and $2::bigint in (0, epoch))
+       or renewed_time < clock_timestamp() - interval '10 seconds')
+for update)";
+
 inline constexpr char kRenewOwnership[] = R"(
 update stepwell.masters set renewed_time = clock_timestamp(), address = $2
 where slot = 0 and master_id = $1 and epoch = $3
@@ -39,8 +47,10 @@ select master_id, epoch,
        extract(epoch from clock_timestamp() - renewed_time)::float8
 from stepwell.masters where slot = 0)";
 
-// Waits for a take-over under way; a take-over waits for the transaction that asked.
-inline constexpr char kLockOwner[] = "select epoch from stepwell.masters where slot = 0 for share";
+// Waits for a take-over under way; a take-over waits for the transaction that asked, which may last. A renewal, which
+// changes no key, does not.
+inline constexpr char kLockOwner[] =
+    "select epoch from stepwell.masters where slot = 0 for key share";
 
 // Every trial that a transaction of the new owner may write before somebody opens it again. Of writers
 // that are not open, stepwell.writers tells all.
@@ -219,13 +229,13 @@ where trial_id = $1)";
 // A trial that was at rest during a take-over keeps its lower epoch until it is opened again.
 // So the masters row, where there is one, tells a former owner of it. Locked first, as everywhere.
 inline constexpr char kSetTrialState[] = R"(
-with owner as materialized (select epoch from stepwell.masters where slot = 0 for share)
+with owner as materialized (select epoch from stepwell.masters where slot = 0 for key share)
 update stepwell.trials set state = $2
 where trial_id = $1 and deleted_time is null and owner_epoch <= $3 and not exists (select from owner where epoch <> $3))";
 
 // As kSetTrialState. $2 on, $3 interval, $4 groups, $5 epoch.
 inline constexpr char kSetProfiling[] = R"(
-with owner as materialized (select epoch from stepwell.masters where slot = 0 for share)
+with owner as materialized (select epoch from stepwell.masters where slot = 0 for key share)
 update stepwell.trials t
 set profiling_revision = t.profiling_revision + 1, profiling_on = $2, profiling_interval_us = $3,
     profiling_groups = $4

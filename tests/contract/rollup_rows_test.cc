@@ -116,6 +116,25 @@ TEST_F(RollupRows, OfOneMergeAreJoinedAtOnce) {
   ExpectExact();
 }
 
+// As of a writer two of whose refs are one series. A stretch that is a row alone: nothing is joined with it.
+TEST_F(RollupRows, OfOneSeriesTwiceInAStretchAreOne) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 1);
+  TickTable table = Table(1, 3600);
+  table.columns.push_back(table.columns[0]);
+  table.columns[1].values[1800] = 1e6;
+  Fill(writer, {table});
+  MergeNow();
+  EXPECT_EQ(RowsOf(1, 10), 1);
+  EXPECT_EQ(RowsOf(1, 60), 1);
+  EXPECT_EQ(Number("select sum(n)::bigint from stepwell.decoded_rollups r, unnest(r.counts) n "
+                   "where step_seconds = 10"),
+            7200);
+  EXPECT_EQ(Number("select max(m)::bigint from stepwell.decoded_rollups r, unnest(r.maxs) m"),
+            1'000'000);
+  ExpectExact();
+}
+
 TEST_F(RollupRows, TakeInSeriesThatAreNotInTheMergeAnyMore) {
   const OpenedWriter writer = OpenWriter("t");
   AddSeries(writer.trial_id, 3);
