@@ -16,6 +16,8 @@ namespace stepwell {
 namespace {
 
 constexpr int kTrialDays = 60;
+// Of others, which the trial has no part in.
+constexpr int kFurtherDays = 30;
 // What planning reads of the catalogs for one leaf: 99 pages for one of samples, 204 for one of rollups
 // with its ticks.
 constexpr double kPagesOfLeafMax = 250;
@@ -32,7 +34,7 @@ class PlanningTest : public ManyTrialsTest {
 
   PlanningTest() {
     PgLeaves leaves;
-    for (std::int32_t day = kDays; day < kTrialDays; ++day) {
+    for (std::int32_t day = kDays; day < kTrialDays + kFurtherDays; ++day) {
       EXPECT_TRUE(leaves.Ensure(*connection_, 0, kFirstDay + day).ok());
     }
     const std::vector<PgStatement> any = {{"select 1", {}, true}};
@@ -239,7 +241,7 @@ TEST_F(PlanningTest, LooksAtLeavesOfWhatIsReadHoweverManyATrialHas) {
         EXPECT_EQ(many.leaves, 2);
         break;
       case Reads::kAll:
-        EXPECT_EQ(few[i].leaves, 2) << "of those of sixty days that there are";
+        EXPECT_EQ(few[i].leaves, 2) << "of those of ninety days that there are";
         EXPECT_LE(many.leaves, kTrialDays);
         pages_max += kPagesOfLeafMax * static_cast<double>(many.leaves - few[i].leaves);
         break;
