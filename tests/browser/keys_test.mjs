@@ -209,7 +209,7 @@ test("a trial's views are gone to by keys, and the focus stays on them", async (
 });
 
 test("caps of other places are gone to by keys", async () => {
-  await stand.command("caps", "set", "--trial", `id:${cluster.trialId}`, "--samples", "3M");
+  await stand.command("caps", "set", "--trial", `id:${cluster.trialId}`, "--samples", "3M", "--yes");
   await begin("#/admin", 'summary:has-text("Set elsewhere (1)")');
   await tabTo('section[aria-label="Caps"] summary');
   await tab.keyboard.press("Enter");

@@ -36,8 +36,8 @@ before(async () => {
   const profile = join(stand.folder, "rank0.7.pt.trace.json");
   writeFileSync(profile, profileOf(["ProfilerStep#7", "ProfilerStep#8"], "aten::mm"));
   await stand.command("trace", "import", `id:${cluster}`, profile);
-  await stand.command("caps", "set", "--trial", `id:${bad}`, "--group", hostile.group, "--samples", "1M");
-  await stand.command("caps", "set", "--project", hostile.project, "--group", hostile.group, "--samples", "2M");
+  await stand.command("caps", "set", "--trial", `id:${bad}`, "--group", hostile.group, "--samples", "1M", "--yes");
+  await stand.command("caps", "set", "--project", hostile.project, "--group", hostile.group, "--samples", "2M", "--yes");
   await openTab(stand);
   await tab.goto(stand.url);
 }, { timeout: 3 * deadlineMs });

@@ -335,8 +335,8 @@ test("what a cap would remove is told in numbers before it is set", async () => 
 
 test("a cap that is cleared uncovers a wider place's, and what that would remove is told before", async () => {
   const id = `id:${ids[4]}`;
-  await stand.command("caps", "set", "--trial", id, "--bytes", "1GiB");
-  await stand.command("caps", "set", "--project", "tight", "--bytes", "1B");
+  await stand.command("caps", "set", "--trial", id, "--bytes", "1GiB", "--yes");
+  await stand.command("caps", "set", "--project", "tight", "--bytes", "1B", "--yes");
   await show("#/trials");
   await show("#/admin");
   await tab.selectOption("#place-owner", "trial");

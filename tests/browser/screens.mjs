@@ -42,7 +42,7 @@ try {
   const trace = join(stand.folder, "ep0-ba3-rank0.json");
   writeFileSync(trace, composerCycle(0, 1_000_000));
   await stand.command("trace", "import", `id:${trialId}`, trace);
-  await stand.command("caps", "set", "--trial", `id:${trialId}`, "--group", "gpu", "--samples", "10M");
+  await stand.command("caps", "set", "--trial", `id:${trialId}`, "--group", "gpu", "--samples", "10M", "--yes");
   const views = {
     trials: "#/trials", timings: `#/trial/${trialId}/timings`, metrics: `#/trial/${trialId}/metrics`, heat: `#/trial/${trialId}/heat`,
     traces: `#/trial/${trialId}/traces`, completeness: `#/trial/${trialId}/completeness`, compare: `#/compare?t=${trialId}&t=${other}`, admin: "#/admin",

@@ -169,7 +169,9 @@ TEST(MemoryLimitTest, FullChunksBesideADatabaseThatStands) {
 }
 
 TEST(MemoryLimitTest, DefinitionsBesideADatabaseThatIsKilled) {
+  // Of the default: who reads such a trial lists its series, 2 KB each, beside (docs/open-points.md).
   StayBelow({.name = "16 streams of definitions of 4 MiB",
+             .limit_mib = 1024,
              .load = {.stream_count = 16, .chunk_count = 1, .definition_count = 1900},
              .harm = Harm::kKilled});
 }
@@ -181,10 +183,9 @@ TEST(MemoryLimitTest, LongEachLoadEachHarmAndTheDefault) {
   for (const Row& row : {
            Row{"chunks, stopped", 512, chunks, Harm::kStopped, absl::Seconds(30)},
            Row{"chunks, killed", 512, chunks, Harm::kKilled, absl::Seconds(15)},
-           Row{"definitions, stopped", 512, definitions, Harm::kStopped, absl::Seconds(30)},
-           Row{"definitions, killed", 512, definitions, Harm::kKilled, absl::Seconds(15)},
+           Row{"definitions, stopped", 1024, definitions, Harm::kStopped, absl::Seconds(30)},
+           Row{"definitions, killed", 1024, definitions, Harm::kKilled, absl::Seconds(15)},
            Row{"chunks, 1 GiB", 1024, chunks, Harm::kStopped, absl::Seconds(15)},
-           Row{"definitions, 1 GiB", 1024, definitions, Harm::kKilled, absl::Seconds(15)},
        }) {
     SCOPED_TRACE(row.name);
     Row patient = row;

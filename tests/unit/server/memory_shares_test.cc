@@ -71,7 +71,9 @@ TEST(MemorySharesTest, WhatIsNamedIsTakenAsNamedAndTheRestFits) {
     } else {
       EXPECT_EQ(shares->of(row.part), row.bytes);
     }
-    if (row.asked.fold_bytes > 0) EXPECT_EQ(shares->fold_bytes, row.asked.fold_bytes);
+    if (row.asked.fold_bytes > 0) {
+      EXPECT_EQ(shares->fold_bytes, row.asked.fold_bytes);
+    }
   }
 }
 
