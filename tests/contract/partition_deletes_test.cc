@@ -72,11 +72,11 @@ TEST_F(PartitionDeletes, ThereIsNoDefaultPartition) {
   AddSeries(writer.trial_id, 2);
   SetCaps(Of(writer, "timing"), {.raw_age_seconds = 2 * kDay});  // two keep classes
   // Of the day of arrival, of long ago and of a day to come.
-  Fill(writer, {Table(2, 50), Table(2, 50, kNowUs - 20'000 * kDayUs),
-                Table(2, 50, kNowUs + 3 * kDayUs)});
+  Fill(writer,
+       {Table(2, 50), Table(2, 50, kNowUs - 20'000 * kDayUs), Table(2, 50, kNowUs + 3 * kDayUs)});
   MergeNow();
-  EXPECT_EQ(Text("select string_agg(partrelid::regclass::text, ' ' order by "
-                 "partrelid::regclass::text) from pg_partitioned_table where partdefid <> 0"),
+  EXPECT_EQ(Text("select coalesce(string_agg(partdefid::regclass::text, ' '), '') "
+                 "from pg_partitioned_table where partdefid <> 0"),
             "");
   EXPECT_EQ(Number("select count(*) from pg_partitioned_table"), 6);
   EXPECT_GT(Number("select count(*) from pg_inherits i join pg_partitioned_table p "

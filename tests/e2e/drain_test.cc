@@ -105,8 +105,7 @@ TEST_F(DrainTest, WhatAWriterSentIsSoonInSqlOnceItHasClosed) {
   ASSERT_TRUE(Samples(trial_id, "value").empty()) << "nothing folds by itself here";
   ASSERT_TRUE(stream.Send(CloseMessage(writer_, 1)));
   ASSERT_TRUE(stream.WaitFor([](const auto& answer) { return answer.ack().closed(); }).has_value());
-  EXPECT_TRUE(
-      Eventually([&] { return Samples(trial_id, "value").size() == 3; }, absl::Seconds(20)))
+  EXPECT_TRUE(Eventually([&] { return Samples(trial_id, "value").size() == 3; }, absl::Seconds(20)))
       << master_->LogTail();
 }
 
