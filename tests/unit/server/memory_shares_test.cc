@@ -103,9 +103,9 @@ TEST(MemorySharesTest, WhatDoesNotFitIsRefusedWithWhatIsAllowed) {
                "streams-max 256",
                559},
            Row{{.queue_bytes = 900 * kMiB, .fold_bytes = 64 * kMiB, .follow_bytes = 100 * kMiB},
-               "memory-bytes is 1024MiB, allowed are at least 1357MiB beside queue-bytes 900MiB, "
+               "memory-bytes is 1024MiB, allowed are at least 1389MiB beside queue-bytes 900MiB, "
                "fold-bytes 64MiB, follow-bytes 100MiB, streams-max 256",
-               1357},
+               1389},
            Row{{.memory_bytes = 512 * kMiB, .streams_max = 4096},
                "memory-bytes is 512MiB, allowed are at least 911MiB beside streams-max 4096",
                911},
