@@ -175,7 +175,8 @@ TEST_F(CaptureTest, TwoRanksGiveTheSameStepsWithoutAWordInTheirScripts) {
   second_agent = StartAgent(1);
   EXPECT_TRUE(Serves(1)) << master_->LogTail();
 
-  EXPECT_EQ(Command({"caps", "set", "--trial", "t", "--trace-bytes", "10B", "--yes"}).ending, "exit 0");
+  EXPECT_EQ(Command({"caps", "set", "--trial", "t", "--trace-bytes", "10B", "--yes"}).ending,
+            "exit 0");
   const auto too_large = Capture({"--ranks", "1"}, "exit 1");
   EXPECT_EQ(too_large["ranks"][0]["reason"], "UPLOAD_REFUSED") << too_large.dump(2);
   EXPECT_EQ(Command({"admin", "profiling", "t", "off"}).ending, "exit 0");

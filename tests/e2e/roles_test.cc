@@ -135,7 +135,8 @@ TEST_F(RolesTest, AMasterWorksByARoleThatMayNotChangeTheSchema) {
       << master_->LogTail();
   ASSERT_TRUE(client_->Flush().ok()) << master_->LogTail();
   EXPECT_EQ(Samples(trial_id, "value").size(), 1000U);
-  EXPECT_EQ(Command({"caps", "set", "--trial", "kept", "--samples", "1500", "--yes"}).ending, "exit 0");
+  EXPECT_EQ(Command({"caps", "set", "--trial", "kept", "--samples", "1500", "--yes"}).ending,
+            "exit 0");
   const Ran swept = Command({"caps", "sweep"});
   EXPECT_EQ(swept.ending, "exit 0") << swept.output << master_->LogTail();
   const Ran deleted = Command({"admin", "delete", "gone", "--yes"});

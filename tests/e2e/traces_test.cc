@@ -360,7 +360,8 @@ TEST_F(TracesTest, WhatCannotBeKeptIsAnsweredAndTheRestIs) {
     EXPECT_NE(ran.output.find(row.says), std::string::npos) << ran.output;
     EXPECT_NE(ran.output.find(": rank0.json.gz, "), std::string::npos) << ran.output;
   }
-  EXPECT_EQ(Command({"caps", "set", "--trial", "odd", "--trace-bytes", "10B", "--yes"}).ending, "exit 0");
+  EXPECT_EQ(Command({"caps", "set", "--trial", "odd", "--trace-bytes", "10B", "--yes"}).ending,
+            "exit 0");
   const std::string large = Write("rank2.json", LongText(100).insert(0, "[\"") + "\"]");
   const Ran refused = Command({"trace", "import", "odd", large});
   EXPECT_EQ(refused.ending, "exit 1") << refused.output;
