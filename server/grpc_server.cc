@@ -33,8 +33,6 @@ namespace stepwell {
 namespace {
 
 constexpr int kMessageSendBytesMax = 64 << 20;
-// Of what a connection's socket is read into at once; gRPC's own 4 MiB would lie there for each connection that was fast once.
-constexpr int kReadBytesMax = 64 << 10;
 // Before strangers are looked at again.
 constexpr int kAcceptsPerTurn = 64;
 
@@ -52,7 +50,9 @@ void SetArguments(grpc::ServerBuilder& builder, const GrpcServer::Options& optio
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
                              static_cast<int>(options.window_bytes));
-  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kReadBytesMax);
+  // What a socket is read into at once: gRPC's own 4 MiB would lie there for each connection that was fast once.
+  builder.AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE,
+                             static_cast<int>(options.window_bytes));
   // ChannelzCalls asks for its counters; nothing is kept of their history.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 1);
   builder.AddChannelArgument(GRPC_ARG_MAX_CHANNEL_TRACE_EVENT_MEMORY_PER_NODE, 0);

@@ -352,8 +352,8 @@ bool StreamReactor::HandleInput(Input& input) {
     return true;
   }
   stream_->Handle(request_, *std::move(place));
-  // Cleared it would keep its memory, of each stream the largest message.
-  if (need.bytes > kSmallNeedBytes) request_ = {};
+  // Cleared it would keep its memory, of each stream the largest message. What is usual is not given back each time.
+  if (bytes > kReadAheadBytes) request_ = {};
   return true;
 }
 
