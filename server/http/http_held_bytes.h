@@ -6,6 +6,7 @@
 //   const auto hold = held.Add(bytes.size());   // until it goes
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <utility>
@@ -40,8 +41,11 @@ class HttpHeldBytes {
 
   explicit HttpHeldBytes(std::size_t max) : max_(max) {}
 
-  // What is small always has it: health, errors, questions, and what the number of connections bounds enough.
-  bool HasRoom(std::size_t bytes) const { return bytes <= kSmallBytes || bytes_ + bytes <= max_; }
+  // What is small always has it: health, errors, questions, and what the number of connections bounds enough. What is large
+  // counts as half of it here: one that is longer than all would else be told for ever to come again.
+  bool HasRoom(std::size_t bytes) const {
+    return bytes <= kSmallBytes || bytes_ + std::min(bytes, max_ / 2) <= max_;
+  }
   // Also where there is no room: each of the threads that ask may be ahead of the others by an answer.
   Hold Add(std::size_t bytes) {
     bytes_ += bytes;

@@ -365,6 +365,7 @@ TEST_F(ConnectGatewayTest, AnswersThatWaitForTheirClientsHaveABoundInAll) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_THAT(Exchange(ask(32)).substr(0, 12), StartsWith("HTTP/1.1 200")) << i;
   }
+  EXPECT_THAT(Exchange(ask(40)).substr(0, 12), StartsWith("HTTP/1.1 200")) << "longer than all";
 }
 
 TEST_F(ConnectGatewayTest, AClientThatGoesEndsItsCall) {
