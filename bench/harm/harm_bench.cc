@@ -1,7 +1,8 @@
 // harm_bench: does a training notice that it is measured? The same step with and without scopes in turns
 // within one process, the agent on another processor; the slowest calls beside an empty loop's slowest
-// turns, with an agent, with one that is stopped while the rings are full, and without a spool; and the
-// system calls that warm calls make, which strace(1) counts.
+// turns, with an agent, with one that is stopped while the rings are full, and without a spool; single calls
+// that find the caches as a training leaves them, beside a read of the clock that does (alone: --cold); and
+// the system calls that warm calls make, which strace(1) counts.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "bench/harm/call_tail.h"
+#include "bench/harm/cold_calls.h"
 #include "bench/harm/paired_steps.h"
 #include "bench/harm/processor.h"
 #include "stepwell/stepwell.h"
@@ -30,6 +32,7 @@ extern char** environ;
 namespace {
 
 using stepwell::bench::CallTail;
+using stepwell::bench::ColdCalls;
 using stepwell::bench::Interval;
 using stepwell::bench::PairedSteps;
 using stepwell::bench::StayOn;
@@ -44,6 +47,7 @@ struct Size {
   std::chrono::microseconds step;
   int repeats;
   std::size_t calls;
+  int cold_calls;
 };
 
 std::filesystem::path OwnPath() { return std::filesystem::read_symlink("/proc/self/exe"); }
@@ -181,6 +185,40 @@ void MeasureTail(const std::string& name, const std::string& when, const Size& s
             "\", \"bar\": \"<= 2\", \"n\": " + std::to_string(size.repeats));
 }
 
+// Twice what a core's second-level cache holds, so that its calls come from the cache that cores share.
+constexpr std::size_t kWalkedBytes = 4 << 20;
+
+void MeasureCold(const Size& size, stepwell::Recorder& recorder) {
+  ColdCalls calls(recorder, kWalkedBytes);
+  std::vector<std::vector<ColdCalls::Cost>> runs;
+  for (int i = 0; i < size.repeats; ++i) {
+    runs.push_back(calls.Measure(size.cold_calls, std::random_device()()));
+  }
+  for (int kind = ColdCalls::kScopeBegin; kind < ColdCalls::kKindCount; ++kind) {
+    std::vector<double> ours, clock, ratios, tenths, clock_tenths;
+    for (const auto& costs : runs) {
+      ours.push_back(costs[kind].median);
+      clock.push_back(costs[ColdCalls::kClock].median);
+      ratios.push_back(ours.back() / clock.back());
+      tenths.push_back(costs[kind].tenth);
+      clock_tenths.push_back(costs[ColdCalls::kClock].tenth);
+    }
+    const std::string name = ColdCalls::NameOf(static_cast<ColdCalls::Kind>(kind));
+    Print("cold_" + name,
+          Formatted("\"value\": %.3f, \"raw\": {\"ours\": %.0f, ", Median(ratios), Median(ours)) +
+              Formatted("\"theirs\": %.0f}, \"spread\": [%.3f, ", Median(clock),
+                        *std::min_element(ratios.begin(), ratios.end())) +
+              Formatted("%.3f], \"unit\": \"ratio\", ",
+                        *std::max_element(ratios.begin(), ratios.end()), 0) +
+              "\"against\": \"a bare read of the clock, both once 4 MB were walked through; "
+              "medians\", \"bar\": \"<= 1\", \"n\": " +
+              std::to_string(size.repeats));
+    std::fprintf(stderr,
+                 "harm.cold_%s: median %.0f ns (a tenth below %.0f), the clock %.0f (%.0f)\n",
+                 name.c_str(), Median(ours), Median(tenths), Median(clock), Median(clock_tenths));
+  }
+}
+
 // What strace follows: this process, no thread of it but the one that calls.
 int MakeCalls(const std::string& root) {
   stepwell::Recorder recorder(In(root));
@@ -229,11 +267,13 @@ bool MeasureCalls(const std::string& root, int repeats) {
 }
 
 // With an agent, then with one that is stopped: what it leaves in the rings fills them.
-bool MeasureServed(const std::string& root, const Size& size) {
+bool MeasureServed(const std::string& root, const Size& size, bool is_cold_alone) {
   const Agent agent(root);
   stepwell::Recorder recorder(In(root));
   if (!IsRecording(recorder)) return false;
   recorder.StepBegin();
+  MeasureCold(size, recorder);
+  if (is_cold_alone) return true;
   MeasureSteps(size, recorder);
   MeasureTail("tail", "an agent reads the rings", size);
   const std::uint64_t dropped = recorder.dropped_count();
@@ -254,11 +294,12 @@ bool MeasureWithoutSpool(const std::string& root, const Size& size) {
   return true;
 }
 
-int Measure(bool is_quick, const std::string& root) {
-  const Size size = is_quick ? Size{500, std::chrono::milliseconds(5), 3, 100'000}
-                             : Size{5200, std::chrono::milliseconds(5), 5, 300'000};
+int Measure(bool is_quick, bool is_cold_alone, const std::string& root) {
+  const Size size = is_quick ? Size{500, std::chrono::milliseconds(5), 3, 100'000, 300}
+                             : Size{5200, std::chrono::milliseconds(5), 5, 300'000, 2000};
   StayOn(kTrainingProcessor);
-  return MeasureServed(root + "/spool", size) && MeasureWithoutSpool(root, size) &&
+  if (is_cold_alone) return MeasureServed(root + "/spool", size, true) ? 0 : 1;
+  return MeasureServed(root + "/spool", size, false) && MeasureWithoutSpool(root, size) &&
                  MeasureCalls(root, 3)
              ? 0
              : 1;
@@ -280,7 +321,11 @@ int main(int argc, char** argv) {
     std::perror("harm_bench: no directory");
     return 1;
   }
-  const int status = Measure(argc > 1 && std::strcmp(argv[1], "--quick") == 0, root);
+  const auto is_asked = [&](const char* option) {
+    return std::any_of(argv + 1, argv + argc,
+                       [option](const char* given) { return std::strcmp(given, option) == 0; });
+  };
+  const int status = Measure(is_asked("--quick"), is_asked("--cold"), root);
   std::filesystem::remove_all(root);
   return status;
 }
