@@ -15,18 +15,6 @@ stepwell_scope scope{};
 stepwell_scope_id part = 0;
 stepwell_series_id loss = 0;
 
-// What came before is over when it is read, and nothing of what comes has begun.
-inline std::uint64_t ReadCounter() {
-#if defined(__x86_64__)
-  asm volatile("lfence" : : : "memory");
-  const std::uint64_t counter = __builtin_ia32_rdtsc();
-  asm volatile("lfence" : : : "memory");
-  return counter;
-#else
-  return ClockNs(CLOCK_MONOTONIC);
-#endif
-}
-
 // All of one shape, so that what leads to a call costs each the same.
 using Call = void (*)();
 [[gnu::noinline, gnu::aligned(64)]] void Nothing() { asm volatile("" : : : "memory"); }
@@ -45,16 +33,6 @@ constexpr std::array<Call, ColdCalls::kKindCount> kCalls = {Nothing,  ReadClock,
   const std::uint64_t begin = ReadCounter();
   call();
   return static_cast<double>(ReadCounter() - begin);
-}
-
-double NsPerCount() {
-  const std::uint64_t begin_ns = ClockNs(CLOCK_MONOTONIC);
-  const std::uint64_t begin = ReadCounter();
-  while (ClockNs(CLOCK_MONOTONIC) - begin_ns < 100'000'000) {
-  }
-  const std::uint64_t end = ReadCounter();
-  return static_cast<double>(ClockNs(CLOCK_MONOTONIC) - begin_ns) /
-         static_cast<double>(end - begin);
 }
 
 double At(std::vector<double>& values, double share) {

@@ -19,6 +19,7 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bench/harm/call_tail.h"
@@ -126,9 +127,10 @@ std::string Formatted(const char* format, double first, double second) {
   return text;
 }
 
-// `clock`: of as many bare reads of the clock, which is what any measuring costs there and then.
+// `clock`: of as many bare reads of the clock, which is what any measuring costs there and then; `nothing`: of
+// pairs without a difference.
 void PrintSlowdown(const std::string& name, const std::string& of, const Interval& percent,
-                   const Interval& clock, int pair_count) {
+                   const Interval& clock, const Interval& nothing, int pair_count) {
   Print(
       name,
       Formatted("\"value\": %.5f, \"spread\": [%.5f, ", percent.high, percent.low) +
@@ -138,20 +140,21 @@ void PrintSlowdown(const std::string& name, const std::string& of, const Interva
           ": upper end of the median's 95 % confidence interval; raw: the median, and that of as "
           "many bare reads of the clock\", \"bar\": \"<= 0.05\", \"n\": " +
           std::to_string(pair_count));
-  std::fprintf(stderr, "harm.%s: %.5f %% [%.5f, %.5f], reads of the clock %.5f %% [%.5f, %.5f]\n",
-               name.c_str(), percent.median, percent.low, percent.high, clock.median, clock.low,
-               clock.high);
+  std::fprintf(
+      stderr,
+      "harm.%s: %.5f %% [%.5f, %.5f], reads of the clock %.5f %% [%.5f, %.5f], nothing beside "
+      "nothing %.5f %% [%.5f, %.5f]\n",
+      name.c_str(), percent.median, percent.low, percent.high, clock.median, clock.low, clock.high,
+      nothing.median, nothing.low, nothing.high);
 }
 
 void MeasureSteps(const Size& size, stepwell::Recorder& recorder) {
   PairedSteps steps(recorder, size.step);
-  const PairedSteps::Result result =
-      steps.Measure(PairedSteps::Added::kScopes, size.pair_count, std::random_device()());
-  const PairedSteps::Result clock =
-      steps.Measure(PairedSteps::Added::kClockReads, size.pair_count, std::random_device()());
-  PrintSlowdown("step", "by the clock on the wall", result.wall, clock.wall, size.pair_count);
-  PrintSlowdown("step_cpu", "by the thread's processor time", result.cpu, clock.cpu,
-                size.pair_count);
+  const PairedSteps::Result result = steps.Measure(size.pair_count, std::random_device()());
+  PrintSlowdown("step", "by the clock on the wall", result.scopes.wall, result.clock.wall,
+                result.nothing.wall, size.pair_count);
+  PrintSlowdown("step_cpu", "by the thread's processor time", result.scopes.cpu, result.clock.cpu,
+                result.nothing.cpu, size.pair_count);
   const auto more = static_cast<double>(result.switches_with - result.switches_without);
   Print("switches", Formatted("\"value\": %.0f, \"unit\": \"switches\", ", std::max(0.0, more), 0) +
                         "\"against\": \"voluntary context switches of the same steps without "
@@ -168,25 +171,29 @@ double Median(std::vector<double> values) {
 }
 
 void MeasureTail(const std::string& name, const std::string& when, const Size& size) {
-  std::vector<double> calls, empty, ratios;
+  std::vector<double> calls, empty, warm, ratios;
   for (int i = 0; i < size.repeats; ++i) {
     const CallTail::Result tail = CallTail::Measure(size.calls, [] { Call(); });
     calls.push_back(tail.call_ns);
     empty.push_back(tail.empty_ns);
+    warm.push_back(tail.warm_ns);
     ratios.push_back(tail.call_ns / tail.empty_ns);
   }
+  std::fprintf(stderr,
+               "harm.%s: %.0f ns beside %.0f; %.0f of calls that another one came right before\n",
+               name.c_str(), Median(calls), Median(empty), Median(warm));
   Print(name,
         Formatted("\"value\": %.3f, \"raw\": {\"ours\": %.0f, ", Median(ratios), Median(calls)) +
             Formatted("\"theirs\": %.0f}, \"spread\": [%.3f, ", Median(empty),
                       *std::min_element(ratios.begin(), ratios.end())) +
             Formatted("%.3f], \"unit\": \"ratio\", ",
                       *std::max_element(ratios.begin(), ratios.end()), 0) +
-            "\"against\": \"p99.99 of a turn of an empty loop; a record, " + when +
-            "\", \"bar\": \"<= 2\", \"n\": " + std::to_string(size.repeats));
+            "\"against\": \"p99.99 of a turn of an empty loop that lasts as long; a record, " +
+            when + "\", \"bar\": \"<= 2\", \"n\": " + std::to_string(size.repeats));
 }
 
-// Twice what a core's second-level cache holds, so that its calls come from the cache that cores share.
-constexpr std::size_t kWalkedBytes = 4 << 20;
+// More than the caches hold, and their memory of pages: a call comes from memory.
+constexpr std::size_t kWalkedBytes = 64 << 20;
 
 void MeasureCold(const Size& size, stepwell::Recorder& recorder) {
   ColdCalls calls(recorder, kWalkedBytes);
@@ -210,7 +217,7 @@ void MeasureCold(const Size& size, stepwell::Recorder& recorder) {
                         *std::min_element(ratios.begin(), ratios.end())) +
               Formatted("%.3f], \"unit\": \"ratio\", ",
                         *std::max_element(ratios.begin(), ratios.end()), 0) +
-              "\"against\": \"a bare read of the clock, both once 4 MB were walked through; "
+              "\"against\": \"a bare read of the clock, both once 64 MB were walked through; "
               "medians\", \"bar\": \"<= 1\", \"n\": " +
               std::to_string(size.repeats));
     std::fprintf(stderr,
@@ -272,6 +279,8 @@ bool MeasureServed(const std::string& root, const Size& size, bool is_cold_alone
   stepwell::Recorder recorder(In(root));
   if (!IsRecording(recorder)) return false;
   recorder.StepBegin();
+  // By then the recorder knows how the processor's counter and the clock go together.
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   MeasureCold(size, recorder);
   if (is_cold_alone) return true;
   MeasureSteps(size, recorder);
@@ -295,8 +304,8 @@ bool MeasureWithoutSpool(const std::string& root, const Size& size) {
 }
 
 int Measure(bool is_quick, bool is_cold_alone, const std::string& root) {
-  const Size size = is_quick ? Size{500, std::chrono::milliseconds(5), 3, 100'000, 300}
-                             : Size{5200, std::chrono::milliseconds(5), 5, 300'000, 2000};
+  const Size size = is_quick ? Size{500, std::chrono::milliseconds(5), 3, 100'000, 150}
+                             : Size{5200, std::chrono::milliseconds(5), 5, 300'000, 500};
   StayOn(kTrainingProcessor);
   if (is_cold_alone) return MeasureServed(root + "/spool", size, true) ? 0 : 1;
   return MeasureServed(root + "/spool", size, false) && MeasureWithoutSpool(root, size) &&

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <random>
@@ -74,8 +75,10 @@ PairedSteps::PairedSteps(Recorder& recorder, std::chrono::microseconds step)
   static const ScopeName kPart("part");
   static const Series kLoss("training", "loss");
   const std::int64_t switches = VoluntarySwitches();
-  const std::uint64_t cpu_ns = ClockNs(CLOCK_THREAD_CPUTIME_ID);
-  const std::uint64_t wall_ns = ClockNs(CLOCK_MONOTONIC);
+  // Not by the clock that the scopes read: its last read in a step would be a cheap one where there were others
+  // before, and a dear one where there were none, by a microsecond.
+  const std::uint64_t cpu_ns = ThreadCpuNs();
+  const std::uint64_t begin = ReadCounter();
   stepwell_scope batch{};
   stepwell_scope part{};
   if (with_scopes) stepwell_scope_begin(&batch, kBatch.id());
@@ -94,32 +97,43 @@ PairedSteps::PairedSteps(Recorder& recorder, std::chrono::microseconds step)
     stepwell_scope_end(&batch);
     recorder_.StepEnd();
   }
-  const Spent spent{static_cast<double>(ClockNs(CLOCK_MONOTONIC) - wall_ns),
-                    static_cast<double>(ClockNs(CLOCK_THREAD_CPUTIME_ID) - cpu_ns),
-                    VoluntarySwitches() - switches};
-  return spent;
+  const auto wall = static_cast<double>(ReadCounter() - begin);
+  const auto cpu = static_cast<double>(ThreadCpuNs() - cpu_ns);
+  return {wall, cpu, VoluntarySwitches() - switches};
 }
 
-PairedSteps::Result PairedSteps::Measure(Added added, int pair_count, std::uint32_t seed) {
+void PairedSteps::Pair(Added added, bool is_added_first, Pairs& pairs) {
+  const Spent first = Step(is_added_first ? added : Added::kNothing);
+  const Spent second = Step(is_added_first ? Added::kNothing : added);
+  const Spent& with = is_added_first ? first : second;
+  const Spent& without = is_added_first ? second : first;
+  pairs.wall.push_back(100 * (with.wall / without.wall - 1));
+  pairs.cpu.push_back(100 * (with.cpu_ns / without.cpu_ns - 1));
+  pairs.switches_with += with.switches;
+  pairs.switches_without += without.switches;
+}
+
+PairedSteps::Result PairedSteps::Measure(int pair_count, std::uint32_t seed) {
   std::minstd_rand random(seed);
-  Result result;
-  std::vector<double> wall;
-  std::vector<double> cpu;
-  for (int i = 0; i < 20; ++i) (void)Step(i % 2 == 0 ? added : Added::kNothing);
+  std::array<Added, 3> kinds = {Added::kNothing, Added::kClockReads, Added::kScopes};
+  for (int i = 0; i < 30; ++i) (void)Step(kinds[static_cast<std::size_t>(i) % kinds.size()]);
+  std::array<Pairs, 3> pairs;
   for (int i = 0; i < pair_count; ++i) {
-    const bool with_first = random() % 2 == 0;
-    const Spent first = Step(with_first ? added : Added::kNothing);
-    const Spent second = Step(with_first ? Added::kNothing : added);
-    const Spent& with = with_first ? first : second;
-    const Spent& without = with_first ? second : first;
-    wall.push_back(100 * (with.wall_ns / without.wall_ns - 1));
-    cpu.push_back(100 * (with.cpu_ns / without.cpu_ns - 1));
-    result.switches_with += with.switches;
-    result.switches_without += without.switches;
+    std::shuffle(kinds.begin(), kinds.end(), random);
+    for (const Added added : kinds) {
+      Pair(added, random() % 2 == 0, pairs[static_cast<std::size_t>(added)]);
+    }
   }
-  result.wall = MedianInterval(std::move(wall));
-  result.cpu = MedianInterval(std::move(cpu));
-  return result;
+  const auto percent = [&](Added added) -> Percent {
+    Pairs& of = pairs[static_cast<std::size_t>(added)];
+    return {MedianInterval(std::move(of.wall)), MedianInterval(std::move(of.cpu))};
+  };
+  const Pairs& scopes = pairs[static_cast<std::size_t>(Added::kScopes)];
+  return {.scopes = percent(Added::kScopes),
+          .clock = percent(Added::kClockReads),
+          .nothing = percent(Added::kNothing),
+          .switches_with = scopes.switches_with,
+          .switches_without = scopes.switches_without};
 }
 
 }  // namespace stepwell::bench

@@ -2,7 +2,7 @@
 // were. Confined to one thread.
 //
 //   PairedSteps steps(recorder, 10 ms);
-//   const PairedSteps::Result result = steps.Measure(PairedSteps::Added::kScopes, 5000, seed);
+//   const PairedSteps::Result result = steps.Measure(5000, seed);
 #pragma once
 
 #include <chrono>
@@ -33,25 +33,40 @@ class PairedSteps {
     kScopes,
   };
   // Percent of the step without.
-  struct Result {
+  struct Percent {
     Interval wall;
     Interval cpu;
-    // Of all steps with, and of all without.
+  };
+  struct Result {
+    Percent scopes;
+    Percent clock;
+    // Of pairs of which neither has anything: an interval that zero does not lie in says that the pairs are
+    // off by themselves.
+    Percent nothing;
+    // Of all steps with scopes, and of as many without beside them.
     std::int64_t switches_with = 0;
     std::int64_t switches_without = 0;
   };
   // `step` = about how long one takes. `recorder` is open and outlives this.
   PairedSteps(Recorder& recorder, std::chrono::microseconds step);
 
-  // Pairs of a step with `added` and one with nothing. Who begins is left to chance (`seed`).
-  Result Measure(Added added, int pair_count, std::uint32_t seed);
+  // Of each kind so many pairs of a step with something added and one with nothing. A pair of each kind and the
+  // next of each; which kind comes when, and who begins, is left to chance (`seed`).
+  Result Measure(int pair_count, std::uint32_t seed);
 
  private:
   struct Spent {
-    double wall_ns = 0;
+    double wall = 0;  // counts of the processor's counter
     double cpu_ns = 0;
     std::int64_t switches = 0;
   };
+  struct Pairs {
+    std::vector<double> wall;
+    std::vector<double> cpu;
+    std::int64_t switches_with = 0;
+    std::int64_t switches_without = 0;
+  };
+  void Pair(Added added, bool is_added_first, Pairs& pairs);
   Spent Step(Added added);
   void Work(int times);
 

@@ -1,10 +1,12 @@
 // Gate is the one word that every recording call loads first: is recording on, and by which writer?
 // It lies on a page that the kernel wipes in a forked child, so that a child never writes into its
-// parent's rings, however it was made.
+// parent's rings, however it was made. Beside it lies what else every such call reads (GateLine).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+
+#include "client/recorder/src/hot_clock.h"
 
 namespace stepwell::recorder {
 
@@ -26,5 +28,13 @@ struct Gate {
 
 using GateWord = std::atomic<std::uint32_t>;
 static_assert(sizeof(GateWord) == sizeof(std::uint32_t));
+
+// One line of the cache, alone on its page. All zeros in a forked child: shut, and nothing known.
+struct alignas(64) GateLine {
+  GateWord word{0};
+  std::atomic<std::uint32_t> is_own{0};  // 1 in the process that made it
+  HotClock clock;
+};
+static_assert(sizeof(GateLine) == 64);
 
 }  // namespace stepwell::recorder

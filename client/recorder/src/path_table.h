@@ -28,7 +28,7 @@ class PathTable {
 
   // Allocates when it grows. REQUIRES: path > 0, the pair is not known.
   void Add(std::uint32_t parent, std::uint32_t scope, std::uint32_t path) {
-    if (2 * (count_ + 1) > slots_.size()) Grow();
+    if (2 * (std::size_t{count_} + 1) > slots_.size()) Grow();
     Insert({Key(parent, scope), path});
     ++count_;
     if (path >= scopes_.size()) {
@@ -59,15 +59,15 @@ class PathTable {
   void Grow() {
     std::vector<Slot> old(slots_.size() * 2);
     old.swap(slots_);
-    mask_ = slots_.size() - 1;
+    mask_ = static_cast<std::uint32_t>(slots_.size() - 1);
     for (const Slot& slot : old) {
       if (slot.key != 0) Insert(slot);
     }
   }
 
+  std::uint32_t mask_ = 63;  // beside where the slots lie: Find reads both
+  std::uint32_t count_ = 0;
   std::vector<Slot> slots_ = std::vector<Slot>(64);
-  std::size_t mask_ = 63;
-  std::size_t count_ = 0;
   std::vector<std::uint32_t> scopes_;  // by path, which a process counts from 1; 0 = not known
 };
 

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "client/recorder/include/stepwell/recorder.h"
+#include "client/recorder/src/clock_keeper.h"
 #include "client/recorder/src/monotonic.h"
 #include "client/recorder/src/thread_barrier.h"
 
@@ -34,22 +35,34 @@ std::int32_t Successor(std::int32_t batch) {
   return batch == std::numeric_limits<std::int32_t>::max() ? batch : batch + 1;
 }
 
+// Of the steps that ended and the next one's batch, as Stepping has them.
+constexpr std::uint64_t kOneStep = std::uint64_t{1} << 32;
+
+std::int32_t NextBatch(std::uint64_t ended) {
+  return static_cast<std::int32_t>(ended & (kOneStep - 1));
+}
+
+std::uint64_t WithNextBatch(std::uint64_t ended, std::int32_t batch) {
+  return (ended & ~(kOneStep - 1)) | static_cast<std::uint32_t>(batch);
+}
+
 }  // namespace
 
 ProcessWriter::ProcessWriter(std::unique_ptr<SpoolWriter> spool, const Catalog& catalog,
-                             std::mutex& mutex, GateWord& gate, std::uint32_t generation)
+                             std::mutex& mutex, GateLine& line, std::uint32_t generation)
     : spool_(std::move(spool)),
       catalog_(catalog),
       mutex_(mutex),
-      gate_(gate),
+      line_(line),
       generation_(generation),
       names_(spool_->names(), spool_->header().names_bytes) {
+  stepping_.header = &spool_->header();
   MakeSpare();
   const std::lock_guard lock(mutex_);
   const std::size_t named_count = spool_->is_worker() ? 0 : catalog_.series_count();
   for (std::uint32_t series = 1; series <= named_count; ++series) AddSeriesLocked(series);
   const bool is_on = (spool_->header().control.load() & spool::kControlOff) == 0;
-  gate_.store(Gate::Word(generation_, is_on), std::memory_order_release);
+  line_.word.store(Gate::Word(generation_, is_on), std::memory_order_release);
 }
 
 ProcessWriter::~ProcessWriter() {
@@ -107,6 +120,7 @@ void ProcessWriter::StartMaintenance() {
 
 void ProcessWriter::RunMaintenance() {
   milliseconds period = kMaintenancePeriod;
+  ClockKeeper clock(line_.clock);
   for (;;) {
     // At once: a short run wants its agent soon.
     if (LooksAfterAgent()) period = std::min(period, starter_->Look(MonotonicNs()));
@@ -115,6 +129,7 @@ void ProcessWriter::RunMaintenance() {
       wake_.wait_for(lock, period, [this] { return is_stopping_ || is_work_waiting_; });
       if (is_stopping_) return;
     }
+    clock.Look();
     period = Maintain() ? kMaintenancePeriodFilling : kMaintenancePeriod;
   }
 }
@@ -260,39 +275,68 @@ std::uint32_t ProcessWriter::NameSeries(std::uint32_t series) {
 }
 
 [[gnu::hot]] void ProcessWriter::ObserveControl() {
-  const std::uint32_t request = spool_->header().capture_request.load(std::memory_order_relaxed);
-  if (request != __atomic_load_n(&stepwell_capture_request, __ATOMIC_RELAXED)) [[unlikely]] {
+  const spool::WriterHeader& header = *stepping_.header;
+  const std::uint32_t request = header.capture_request.load(std::memory_order_relaxed);
+  if (request != stepping_.capture_request.load(std::memory_order_relaxed)) [[unlikely]] {
+    stepping_.capture_request.store(request, std::memory_order_relaxed);
     __atomic_store_n(&stepwell_capture_request, request, __ATOMIC_RELAXED);
   }
-  const std::uint32_t control = spool_->header().control.load(std::memory_order_relaxed);
-  const bool wanted = (control & spool::kControlOff) == 0;
+  const bool wanted = (header.control.load(std::memory_order_relaxed) & spool::kControlOff) == 0;
   std::uint32_t expected = Gate::Word(generation_, !wanted);
+  // Looked at before: to exchange is to wait for all that this core has stored, whatever comes of it.
+  if (line_.word.load(std::memory_order_relaxed) != expected) [[likely]] {
+    return;
+  }
   // Only from open to open: a gate closed meanwhile stays closed.
-  if (gate_.compare_exchange_strong(expected, Gate::Word(generation_, wanted),
-                                    std::memory_order_relaxed)) {
-    pause_count_.fetch_add(1, std::memory_order_relaxed);
+  if (line_.word.compare_exchange_strong(expected, Gate::Word(generation_, wanted),
+                                         std::memory_order_relaxed)) {
+    stepping_.pause_count.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
-[[gnu::hot]] std::int32_t ProcessWriter::EndStep(std::int32_t wish, std::uint64_t now_ns) {
-  std::int32_t batch = next_batch_.load(std::memory_order_relaxed);
+[[gnu::hot]] std::int32_t ProcessWriter::EndStep(std::int32_t wish, std::uint64_t now_ns,
+                                                 std::uint32_t thread) {
+  std::uint64_t ended = stepping_.ended.load(std::memory_order_relaxed);
   std::int32_t taken = 0;
+  std::uint64_t next = 0;
   do {
-    taken = wish >= 0 ? wish : batch;
-  } while (!next_batch_.compare_exchange_weak(batch, Successor(taken), std::memory_order_relaxed));
+    taken = wish >= 0 ? wish : NextBatch(ended);
+    next = WithNextBatch(ended + kOneStep, Successor(taken));
+  } while (!stepping_.ended.compare_exchange_weak(ended, next, std::memory_order_relaxed));
 
-  spool::WriterHeader& header = spool_->header();
-  std::uint64_t last = header.last_step.load(std::memory_order_relaxed);
-  std::uint64_t stamped = 0;
-  do {
-    stamped = spool::PackLastStep(static_cast<std::uint32_t>(last >> 32) + 1, taken);
-  } while (!header.last_step.compare_exchange_weak(last, stamped, std::memory_order_release));
-  header.last_step_ns.store(now_ns, std::memory_order_release);
+  const std::uint64_t stamp = spool::PackLastStep(static_cast<std::uint32_t>(next >> 32), taken);
+  if (stepping_.thread.load(std::memory_order_relaxed) == thread) [[likely]] {
+    stepping_.header->last_step.store(stamp, std::memory_order_release);
+  } else {
+    StampOfMany(stamp, thread);
+  }
+  stepping_.header->last_step_ns.store(now_ns, std::memory_order_release);
   return taken;
 }
 
+// Where several threads end steps, the last step is the one that was counted last. (The thread that was alone
+// until now may be about to stamp its own: it then stands there until the next step ends.)
+[[gnu::cold, gnu::noinline]] void ProcessWriter::StampOfMany(std::uint64_t stamp,
+                                                             std::uint32_t thread) {
+  constexpr std::uint32_t kMany = ~std::uint32_t{0};
+  std::uint32_t alone = stepping_.thread.load(std::memory_order_relaxed);
+  if (alone != 0 || !stepping_.thread.compare_exchange_strong(alone, thread)) {
+    stepping_.thread.store(kMany, std::memory_order_relaxed);
+  }
+  std::uint64_t last = stepping_.header->last_step.load(std::memory_order_relaxed);
+  // Of two counts, modulo 2^32, the later one is ahead by less than half of that.
+  while (
+      static_cast<std::int32_t>((stamp >> 32) - (last >> 32)) > 0 &&
+      !stepping_.header->last_step.compare_exchange_weak(last, stamp, std::memory_order_release)) {
+  }
+}
+
 void ProcessWriter::SkipToBatch(std::int32_t last) {
-  if (last >= 0) next_batch_.store(Successor(last), std::memory_order_relaxed);
+  if (last < 0) return;
+  std::uint64_t ended = stepping_.ended.load(std::memory_order_relaxed);
+  while (!stepping_.ended.compare_exchange_weak(ended, WithNextBatch(ended, Successor(last)),
+                                                std::memory_order_relaxed)) {
+  }
 }
 
 std::uint64_t ProcessWriter::dropped_count() {
@@ -317,9 +361,9 @@ bool ProcessWriter::Finish() {
     if (is_stopping_) return false;
     is_stopping_ = true;
     // Only if it is still this writer's: in a forked child the word reads 0 and stays 0.
-    std::uint32_t word = gate_.load(std::memory_order_relaxed);
+    std::uint32_t word = line_.word.load(std::memory_order_relaxed);
     if (Gate::Generation(word) == generation_) {
-      gate_.store(Gate::ShutWord(generation_), std::memory_order_release);
+      line_.word.store(Gate::ShutWord(generation_), std::memory_order_release);
     }
   }
   wake_.notify_all();

@@ -35,11 +35,11 @@ namespace stepwell::recorder {
 
 class ProcessWriter {
  public:
-  // `catalog`, the gate's word and `mutex`, which guards the catalog too, outlive the writer.
+  // `catalog`, the gate's line and `mutex`, which guards the catalog too, outlive the writer.
   // Recording is on when this returns, unless the header's control says otherwise. A forked worker
   // names what it uses, others all they know. REQUIRES: mutex is not held.
   ProcessWriter(std::unique_ptr<SpoolWriter> spool, const Catalog& catalog, std::mutex& mutex,
-                GateWord& gate, std::uint32_t generation);
+                GateLine& line, std::uint32_t generation);
   ~ProcessWriter();
   ProcessWriter(const ProcessWriter&) = delete;
   ProcessWriter& operator=(const ProcessWriter&) = delete;
@@ -47,6 +47,7 @@ class ProcessWriter {
   SpoolWriter& spool() { return *spool_; }
   const SpoolWriter& spool() const { return *spool_; }
   std::uint32_t generation() const { return generation_; }
+  const GateLine& gate_line() const { return line_; }
 
   // --- threads ---
   // Called by the thread itself. REQUIRES: mutex is held, Close has not been called.
@@ -85,13 +86,15 @@ class ProcessWriter {
   void CountNoRing() { spool_->header().dropped_no_ring.fetch_add(1, std::memory_order_relaxed); }
   std::atomic<std::uint64_t>& early_count() { return spool_->header().early_count; }
   void CountNoName() { spool_->header().dropped_no_name.fetch_add(1, std::memory_order_relaxed); }
-  bool is_on() const { return (gate_.load(std::memory_order_relaxed) & Gate::kOn) != 0; }
   // Changes whenever recording is switched on or off.
-  std::uint32_t pause_count() const { return pause_count_.load(std::memory_order_relaxed); }
+  std::uint32_t pause_count() const {
+    return stepping_.pause_count.load(std::memory_order_relaxed);
+  }
   // Follows the agent's control word.
   void ObserveControl();
-  // Gives the ended step its batch and stamps it into the header. `wish` < 0 = the next one.
-  std::int32_t EndStep(std::int32_t wish, std::uint64_t now_ns);
+  // Gives the ended step its batch and stamps it into the header. `wish` < 0 = the next one; `thread` = the
+  // serial of the one that ends it.
+  std::int32_t EndStep(std::int32_t wish, std::uint64_t now_ns, std::uint32_t thread);
   // The step that is opened without one ended before it follows batch `last`, if that is >= 0.
   void SkipToBatch(std::int32_t last);
 
@@ -121,6 +124,18 @@ class ProcessWriter {
     Ring::Spec spec;
     std::vector<spool::Event> events;
   };
+  // What the end of a step reads and writes beside its thread's own, in one line of the cache.
+  struct alignas(64) Stepping {
+    spool::WriterHeader* header = nullptr;  // the spool's
+    // Steps that ended, modulo 2^32, << 32 | the batch of the next one: one word, for threads may end
+    // theirs at once.
+    std::atomic<std::uint64_t> ended{0};
+    std::atomic<std::uint32_t> pause_count{0};
+    std::atomic<std::uint32_t> thread{0};  // the one whose steps end, 0 = none yet
+    // As last seen; what nobody asks for is told anew.
+    std::atomic<std::uint64_t> capture_request{~std::uint64_t{0}};
+  };
+  void StampOfMany(std::uint64_t stamp, std::uint32_t thread);
   bool LooksAfterAgent() const;
   void StopMaintenance();
   // Nobody came for this writer, and nobody will.
@@ -142,12 +157,12 @@ class ProcessWriter {
   const std::unique_ptr<SpoolWriter> spool_;
   const Catalog& catalog_;
   std::mutex& mutex_;
-  GateWord& gate_;
+  GateLine& line_;
   const std::uint32_t generation_;
 
+  Stepping stepping_;
+
   std::array<std::atomic<std::uint32_t>, kSeriesCountMax + 1> series_names_{};
-  std::atomic<std::uint32_t> pause_count_{0};
-  std::atomic<std::int32_t> next_batch_{0};
 
   // Guarded by mutex_.
   NameLog names_;

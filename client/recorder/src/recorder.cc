@@ -101,31 +101,37 @@ stepwell_options Defaults(std::size_t size) {
   }
 }
 
-// Not inlined: what a thread does once lies apart from what it does at each call.
-[[gnu::cold, gnu::noinline]] ThreadRecorder* StartThread(std::uint32_t generation) {
-  return Runtime::Get().StartThread(thread_slot, generation);
+// Not inlined: what a thread does once lies apart from what it does at each call. The gate is shut to it, or
+// open for another writer than the thread's.
+[[gnu::cold, gnu::noinline]] ThreadRecorder* EnterAnew(std::uint32_t wanted_bit,
+                                                       std::uint32_t word) {
+  if ((word & wanted_bit) != 0) {
+    return Runtime::Get().StartThread(thread_slot, Gate::Generation(word));
+  }
+  if (Gate::IsShut(word)) CountLate(word);
+  return nullptr;
+}
+
+// Of a thread that records nothing yet.
+[[gnu::cold, gnu::noinline]] ThreadRecorder* EnterFirst(std::uint32_t wanted_bit) {
+  const std::uint32_t* gate = __atomic_load_n(&stepwell_gate, __ATOMIC_RELAXED);
+  return EnterAnew(wanted_bit, __atomic_load_n(gate, __ATOMIC_ACQUIRE));
 }
 
 // The calling thread's recorder, entered; Leave must follow. Null while nothing is recorded: not
 // open, switched off, or no memory for this thread.
+// The gate is reached through the thread's recorder, which is read in any case.
 inline ThreadRecorder* EnterThread(std::uint32_t wanted_bit) {
-  const std::uint32_t* gate = __atomic_load_n(&stepwell_gate, __ATOMIC_RELAXED);
-  const std::uint32_t word = __atomic_load_n(gate, __ATOMIC_ACQUIRE);
-  if ((word & wanted_bit) == 0) {
-    if (Gate::IsShut(word)) [[unlikely]] {
-      CountLate(word);
-    }
-    return nullptr;
+  ThreadRecorder* thread = thread_slot.recorder;
+  if (thread == nullptr) [[unlikely]] {
+    return EnterFirst(wanted_bit);
   }
-  ThreadSlot& slot = thread_slot;
-  const std::uint32_t generation = Gate::Generation(word);
-  if (slot.generation != generation) [[unlikely]] {
-    return StartThread(generation);
+  const std::uint32_t word = thread->gate().load(std::memory_order_acquire);
+  if ((word & wanted_bit) == 0 || Gate::Generation(word) != thread->generation()) [[unlikely]] {
+    return EnterAnew(wanted_bit, word);
   }
-  ThreadRecorder* thread = slot.recorder;
-  if (thread == nullptr) return nullptr;
   thread->Enter();
-  const std::uint32_t now = __atomic_load_n(gate, __ATOMIC_RELAXED);
+  const std::uint32_t now = thread->gate().load(std::memory_order_relaxed);
   if ((now | Gate::kOn) == (word | Gate::kOn)) [[likely]] {
     return thread;
   }

@@ -59,6 +59,7 @@ void RingProducer::Attach(Ring* ring) {
   if (ring == nullptr) return;
   ring_ = ring;
   events_ = ring->events();
+  published_ = &ring->header().head;
   mask_ = ring->capacity() - 1;
   head_ = ring->header().head.load(std::memory_order_relaxed);
   // Up to here surely without asking for the tail.

@@ -10,6 +10,7 @@
 // and one release store: no lock, no allocation, no system call.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -86,7 +87,7 @@ class RingProducer {
     slot.flags = event.flags;
     slot.depth = event.depth;
     slot.stamp = static_cast<std::uint32_t>(head_);
-    ring_->header().head.store(head_, std::memory_order_release);
+    published_->store(head_, std::memory_order_release);
     return true;
   }
 
@@ -96,12 +97,15 @@ class RingProducer {
  private:
   bool FindRoom(spool::EventKind kind);
 
-  Ring* ring_ = nullptr;
+  // What a push reads, side by side.
   spool::Event* events_ = nullptr;
+  std::atomic<std::uint64_t>* published_ = nullptr;  // the ring's head
   std::uint64_t mask_ = 0;
   std::uint64_t head_ = 0;
-  std::uint64_t tail_ = 0;   // the agent's, as last seen
   std::uint64_t limit_ = 0;  // no look at the agent's tail is needed below this
+
+  Ring* ring_ = nullptr;
+  std::uint64_t tail_ = 0;  // the agent's, as last seen
 };
 
 }  // namespace stepwell::recorder

@@ -80,18 +80,18 @@ Runtime::Runtime() {
 void Runtime::MakePage() {
   void* mapped = MapPrivate(spool::kPageBytes);
   // Without the page there is no gate to open: Open stays closed.
-  static_assert(sizeof(Page) <= spool::kPageBytes);
-  static Page spare;
+  static_assert(sizeof(GateLine) <= spool::kPageBytes);
+  static GateLine spare;
   if (mapped != nullptr) madvise(mapped, spool::kPageBytes, MADV_WIPEONFORK);
-  page_ = mapped == nullptr ? &spare : new (mapped) Page;
-  page_->gate.store(0);
+  page_ = mapped == nullptr ? &spare : new (mapped) GateLine;
+  page_->word.store(0);
   page_->is_own.store(1);
 }
 
 void Runtime::BeforeFork() {
   Runtime& runtime = Get();
   runtime.mutex_.lock();
-  runtime.gate_at_fork_ = runtime.page_->gate.load();
+  runtime.gate_at_fork_ = runtime.page_->word.load();
 }
 
 // Costs no file, no thread and no lock: most children never record. The gate that is left open leads
@@ -107,14 +107,14 @@ void Runtime::AfterForkInChild() {
   const bool joins = (runtime.gate_at_fork_ & Gate::kOpen) != 0 && runtime.open_ != nullptr &&
                      !runtime.open_->spool().is_memory_only();
   const bool is_on = (runtime.gate_at_fork_ & Gate::kOn) != 0;
-  runtime.page_->gate.store(joins ? Gate::Word(++runtime.generation_, is_on) : 0);
+  runtime.page_->word.store(joins ? Gate::Word(++runtime.generation_, is_on) : 0);
   runtime.mutex_.unlock();
   // Not taken before the fork, for it is held while a close waits; the child's starts unlocked.
   new (&runtime.opening_) std::mutex;
 }
 
 bool Runtime::WillJoinLocked() const {
-  return (page_->gate.load() & Gate::kOpen) != 0 && !cannot_join_;
+  return (page_->word.load() & Gate::kOpen) != 0 && !cannot_join_;
 }
 
 bool Runtime::JoinParent(std::uint32_t generation) {
@@ -150,7 +150,7 @@ Runtime::Join Runtime::TryJoin(std::uint32_t generation) {
     return Join::kOver;
   }
   auto writer =
-      std::make_unique<ProcessWriter>(std::move(spool), catalog_, mutex_, page_->gate, generation);
+      std::make_unique<ProcessWriter>(std::move(spool), catalog_, mutex_, *page_, generation);
   writer->LookAfterAgent(parent->MakeStarterAgain());
   PrepareThreadBarrier();
   writer->StartMaintenance();
@@ -178,7 +178,7 @@ stepwell_state Runtime::Open(OpenWishes wishes) {
     const std::lock_guard lock(mutex_);
     if (IsForkedChild()) {
       ForgetParentLocked();
-      page_->gate.store(0);
+      page_->word.store(0);
     }
     if (open_ != nullptr) return state_;
     told_.clear();
@@ -212,8 +212,8 @@ stepwell_state Runtime::Open(OpenWishes wishes) {
   const bool is_memory_only = place.writer->is_memory_only();
   const stepwell_state state = is_memory_only ? STEPWELL_MEMORY_ONLY : STEPWELL_RECORDING;
   const std::string writer_path = place.writer->directory_path();
-  auto writer = std::make_unique<ProcessWriter>(std::move(place.writer), catalog_, mutex_,
-                                                page_->gate, ++generation_);
+  auto writer = std::make_unique<ProcessWriter>(std::move(place.writer), catalog_, mutex_, *page_,
+                                                ++generation_);
   // A system agent is started by the machine.
   if (!is_memory_only && place.root.kind != RootKind::kSystem) {
     writer->LookAfterAgent(AgentStarter::Make(wishes, place.root, writer_path));
@@ -251,7 +251,7 @@ void Runtime::UseLocked(std::unique_ptr<ProcessWriter> writer, stepwell_state st
                         std::string message) {
   message_ = std::move(message);
   open_ = writers_.emplace_back(std::move(writer)).get();
-  __atomic_store_n(&stepwell_gate, reinterpret_cast<const std::uint32_t*>(&page_->gate),
+  __atomic_store_n(&stepwell_gate, reinterpret_cast<const std::uint32_t*>(&page_->word),
                    __ATOMIC_RELEASE);
   state_ = state;
   open_->spool().header().capture_offered.store(offers_capture_ ? 1 : 0);
@@ -337,7 +337,7 @@ std::shared_ptr<ProcessWriter> Runtime::TakeOpen() {
   const std::lock_guard lock(mutex_);
   if (IsForkedChild()) {
     // The parent's is not this process's to close, nor to join from now on.
-    page_->gate.store(0);
+    page_->word.store(0);
     open_ = nullptr;
   }
   if (open_ == nullptr) return nullptr;

@@ -68,12 +68,6 @@ class Runtime {
   ThreadRecorder* StartThread(ThreadSlot& slot, std::uint32_t generation);
 
  private:
-  // A page of its own, which the kernel zeroes in a forked child.
-  struct Page {
-    GateWord gate;
-    std::atomic<std::uint32_t> is_own;  // 1 in the process that made it
-  };
-
   Runtime();
   static void EndThread(void* recorder);
   // Closes what the program left open. Registered with atexit at the first open.
@@ -100,9 +94,9 @@ class Runtime {
   void DropWritersThatAreOver();
   void UseLocked(std::unique_ptr<ProcessWriter> writer, stepwell_state state, std::string message);
 
-  std::mutex opening_;  // one open or close at a time; held while the file system is used
-  std::mutex mutex_;    // everything below, and what ProcessWriter guards with it
-  Page* page_ = nullptr;
+  std::mutex opening_;        // one open or close at a time; held while the file system is used
+  std::mutex mutex_;          // everything below, and what ProcessWriter guards with it
+  GateLine* page_ = nullptr;  // of its own, which the kernel zeroes in a forked child
   pthread_key_t thread_key_{};
   bool has_thread_key_ = false;  // without one nothing opens
   Catalog catalog_;

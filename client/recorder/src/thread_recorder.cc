@@ -28,9 +28,11 @@ constexpr std::uint32_t kApart = 0x8000'0000;
 
 ThreadRecorder::ThreadRecorder(ProcessWriter& process, std::unique_ptr<Ring> ring,
                                std::uint32_t thread, std::uint32_t serial)
-    : process_(process),
-      thread_(thread),
+    : line_(process.gate_line()),
+      generation_(process.generation()),
       serial_(serial),
+      process_(process),
+      thread_(thread),
       early_(process.early_count()),
       thread_id_(static_cast<std::uint32_t>(syscall(SYS_gettid))) {
   pthread_getname_np(pthread_self(), thread_name_, sizeof(thread_name_));
@@ -56,7 +58,7 @@ ThreadRecorder::~ThreadRecorder() { (void)End(); }
   scope.thread = serial_;
   path_ = scope.path;
   ++depth_;
-  scope.start_ns = MonotonicNs();
+  scope.start_ns = NowNs();
 }
 
 void ThreadRecorder::BeginScopeApart(stepwell_scope& scope, std::uint32_t name) {
@@ -69,17 +71,20 @@ void ThreadRecorder::BeginScopeApart(stepwell_scope& scope, std::uint32_t name) 
   scope.parent = spool::kNoName;
   scope.step = step_;
   scope.thread = serial_ | kApart;
-  scope.start_ns = MonotonicNs();
+  scope.start_ns = NowNs();
 }
 
-bool ThreadRecorder::MarkApart(const stepwell_scope& scope, spool::Event& event) const {
+[[gnu::cold, gnu::noinline]] bool ThreadRecorder::IsOfThisWriter(const stepwell_scope& scope,
+                                                                 spool::Event& event) const {
+  // Begun under another writer, the parent's of a fork for one: its path means nothing here.
+  if ((scope.thread & kApart) == 0) return scope.thread >= process_.serial_first();
   const std::uint32_t serial = scope.thread & ~kApart;
   if (serial == serial_ && scope.step == step_) event.flags = InStepFlag();
   return serial >= process_.serial_first();
 }
 
 [[gnu::hot]] std::uint64_t ThreadRecorder::EndScope(const stepwell_scope& scope) {
-  const std::uint64_t now_ns = MonotonicNs();
+  const std::uint64_t now_ns = NowNs();
   spool::Event event{.time = scope.start_ns,
                      .value = now_ns - scope.start_ns,
                      .name = scope.path,
@@ -88,7 +93,6 @@ bool ThreadRecorder::MarkApart(const stepwell_scope& scope, spool::Event& event)
                      .flags = 0,
                      .depth = 0,
                      .stamp = 0};
-  // Not so: begun on another thread, or open across a step's boundary, where nesting begins anew.
   if (scope.thread == serial_ && scope.step == step_) [[likely]] {
     event.flags = InStepFlag();
     if (path_ == scope.path && depth_ > 0) [[likely]] {
@@ -100,10 +104,7 @@ bool ThreadRecorder::MarkApart(const stepwell_scope& scope, spool::Event& event)
       path_ = spool::kNoName;
       depth_ = 0;
     }
-  } else if ((scope.thread & kApart) != 0) {
-    if (!MarkApart(scope, event)) return 0;
-  } else if (scope.thread < process_.serial_first()) {
-    // Begun under another writer, the parent's of a fork for one: its path means nothing here.
+  } else if (!IsOfThisWriter(scope, event)) {
     return 0;
   }
   Add(event, now_ns);
@@ -116,7 +117,7 @@ bool ThreadRecorder::MarkApart(const stepwell_scope& scope, spool::Event& event)
     name = NameAtFirstUse(series);
     if (name == spool::kNoName) return;
   }
-  const std::uint64_t now_ns = MonotonicNs();
+  const std::uint64_t now_ns = NowNs();
   Add({.time = now_ns,
        .value = std::bit_cast<std::uint64_t>(value),
        .name = name,
@@ -143,7 +144,7 @@ void ThreadRecorder::RecordAt(std::uint32_t series, std::int32_t batch, std::int
        .flags = 0,
        .depth = depth_,
        .stamp = 0},
-      MonotonicNs());
+      NowNs());
 }
 
 void ThreadRecorder::AddInstant(std::uint32_t name) {
@@ -152,7 +153,7 @@ void ThreadRecorder::AddInstant(std::uint32_t name) {
     ++drops_;
     return process_.CountNoName();
   }
-  const std::uint64_t now_ns = MonotonicNs();
+  const std::uint64_t now_ns = NowNs();
   Add({.time = now_ns,
        .value = 0,
        .name = path,
@@ -165,31 +166,31 @@ void ThreadRecorder::AddInstant(std::uint32_t name) {
 }
 
 void ThreadRecorder::BeginStep() {
-  const std::uint64_t now_ns = MonotonicNs();
+  const std::uint64_t now_ns = NowNs();
   OpenStep(now_ns);
-  if (process_.is_on()) Add(StepBegin(), now_ns);
+  if (is_on()) Add(StepBegin(), now_ns);
 }
 
 [[gnu::hot]] void ThreadRecorder::EndStep(std::int32_t batch) {
-  const std::uint64_t now_ns = MonotonicNs();
+  const std::uint64_t now_ns = NowNs();
   const bool was_open = is_step_open_;
   // A step that recording was switched in has only a part of its scopes: it is not one.
-  const bool is_whole = was_open && process_.is_on() && step_pauses_ == process_.pause_count();
+  const bool is_whole = was_open && is_on() && step_pauses_ == process_.pause_count();
   if (was_open) {
-    const std::int32_t taken = process_.EndStep(batch, now_ns);
+    const std::int32_t taken = process_.EndStep(batch, now_ns, serial_);
     if (is_whole) Add(StepEnd(now_ns, taken), now_ns);
   } else {
     process_.SkipToBatch(batch);
   }
   process_.ObserveControl();
   OpenStep(now_ns);
-  if (!is_whole && process_.is_on()) Add(StepBegin(), now_ns);
+  if (!is_whole && is_on()) Add(StepBegin(), now_ns);
 }
 
 void ThreadRecorder::LeaveStep() {
   if (is_step_open_) {
     // Even while recording is off: events from before wait for it.
-    const std::uint64_t now_ns = MonotonicNs();
+    const std::uint64_t now_ns = NowNs();
     OpenStep(now_ns);
     is_step_open_ = false;
     Add(StepBegin(), now_ns);
@@ -233,12 +234,17 @@ spool::Event ThreadRecorder::StepEnd(std::uint64_t now_ns, std::int32_t batch) c
   if (const std::uint32_t known = paths_.Find(parent, scope)) [[likely]] {
     return known;
   }
+  return AddPath(parent, scope);
+}
+
+[[gnu::cold, gnu::noinline]] std::uint32_t ThreadRecorder::AddPath(std::uint32_t parent,
+                                                                   std::uint32_t scope) {
   const std::uint32_t path = process_.FindOrAddPath(parent, scope);
   if (path != spool::kNoName) paths_.Add(parent, scope, path);
   return path;
 }
 
-std::uint32_t ThreadRecorder::NameAtFirstUse(std::uint32_t series) {
+[[gnu::cold, gnu::noinline]] std::uint32_t ThreadRecorder::NameAtFirstUse(std::uint32_t series) {
   const std::uint32_t name = process_.NameSeries(series);
   if (name != spool::kNoName) return name;
   ++drops_;
@@ -286,7 +292,7 @@ inline void ThreadRecorder::Add(const spool::Event& event, std::uint64_t now_ns)
 void ThreadRecorder::CountLate() {
   ++drops_;
   if (producer_.ring() == nullptr) return process_.CountNoRing();
-  producer_.CountDrop(MonotonicNs());
+  producer_.CountDrop(NowNs());
 }
 
 Ring::Spec ThreadRecorder::FirstRing(std::uint32_t thread) {

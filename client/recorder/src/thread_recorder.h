@@ -1,6 +1,7 @@
 // ThreadRecorder is what one thread records with: its ring, the scopes open on it, its step.
 // It decides here, where it is known for certain, what belongs to a step and under which path.
 //
+// What they read lies in few lines of the cache: between two calls a training's own work goes through it.
 // Its hot calls are confined to the recording thread; those of the maintenance thread say so.
 #pragma once
 
@@ -11,6 +12,8 @@
 
 #include "client/recorder/include/stepwell/recorder.h"
 #include "client/recorder/src/early_events.h"
+#include "client/recorder/src/gate.h"
+#include "client/recorder/src/hot_clock.h"
 #include "client/recorder/src/path_table.h"
 #include "client/recorder/src/ring.h"
 
@@ -18,7 +21,7 @@ namespace stepwell::recorder {
 
 class ProcessWriter;
 
-class ThreadRecorder {
+class alignas(64) ThreadRecorder {
  public:
   // `process` outlives the recorder. `ring` was made ahead, or is null: then events are kept in
   // memory until one is offered. `serial` is unique in the process, across writers.
@@ -57,6 +60,8 @@ class ThreadRecorder {
   bool is_entered() const { return is_entered_.load(std::memory_order_acquire); }
   // Counts a call that came after the close had begun.
   void CountLate();
+  const GateWord& gate() const { return line_.word; }
+  std::uint32_t generation() const { return generation_; }
 
   ProcessWriter& process() { return process_; }
   std::uint32_t thread() const { return thread_; }
@@ -85,33 +90,38 @@ class ThreadRecorder {
   // By value: only the rare way pays for an event in memory.
   void AddToNextRing(spool::Event event, std::uint64_t now_ns);
   std::uint32_t FindPath(std::uint32_t parent, std::uint32_t scope);
+  std::uint32_t AddPath(std::uint32_t parent, std::uint32_t scope);
+  // Of one that was begun apart, on another thread, or across a step's boundary, where nesting begins anew.
   // False = it began under another writer.
-  bool MarkApart(const stepwell_scope& scope, spool::Event& event) const;
+  bool IsOfThisWriter(const stepwell_scope& scope, spool::Event& event) const;
   // kNoName, counted, where there is no room for it.
   std::uint32_t NameAtFirstUse(std::uint32_t series);
+  std::uint64_t NowNs() { return clock_.NowNs(line_.clock); }
+  bool is_on() const { return (line_.word.load(std::memory_order_relaxed) & Gate::kOn) != 0; }
   void OpenStep(std::uint64_t now_ns);
   spool::Event StepBegin() const;
   spool::Event StepEnd(std::uint64_t now_ns, std::int32_t batch) const;
   std::uint8_t InStepFlag() const { return is_step_open_ ? spool::kInStep : std::uint8_t{0}; }
 
-  ProcessWriter& process_;
-  const std::uint32_t thread_;
-  const std::uint32_t serial_;
-
-  // Confined to the recording thread.
-  RingProducer producer_;
-  PathTable paths_;
-  std::uint32_t path_ = spool::kNoName;  // of the innermost open scope, since the step's boundary
-  std::uint16_t depth_ = 0;
-  std::uint32_t step_ = 0;  // changes at each boundary
+  // Confined to the recording thread, but for what a close reads and what never changes. The first line is
+  // what the begin of a scope reads, with the third its end; the second belongs to a step's boundaries.
+  std::atomic<bool> is_entered_{false};  // read by a close
   bool is_step_open_ = false;
-  std::uint64_t step_start_ns_ = 0;
+  std::uint16_t depth_ = 0;
+  std::uint32_t path_ = spool::kNoName;  // of the innermost open scope, since the step's boundary
+  const GateLine& line_;
+  const std::uint32_t generation_;
+  const std::uint32_t serial_;
+  std::uint32_t step_ = 0;  // changes at each boundary
+  ThreadClock clock_;
+  PathTable paths_;
   std::uint32_t step_pauses_ = 0;
+  std::uint64_t step_start_ns_ = 0;
   std::uint64_t step_drops_ = 0;
+  alignas(64) RingProducer producer_;
+  ProcessWriter& process_;
   std::uint64_t drops_ = 0;
-
-  // Written by the recording thread, read by a close.
-  std::atomic<bool> is_entered_{false};
+  const std::uint32_t thread_;
 
   // Handed between the recording and the maintenance thread. Owned.
   std::atomic<Ring*> current_{nullptr};

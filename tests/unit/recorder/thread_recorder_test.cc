@@ -20,7 +20,7 @@ class ThreadRecorderTest : public testing::Test {
     for (const char* name : {"a", "b", "c"}) catalog_.DefineScope({name});
     catalog_.DefineSeries({.group = "training", .name = "loss", .unit = "", .labels = {}});
     process_ = std::make_unique<ProcessWriter>(SpoolWriter::CreateInMemory({}), catalog_, mutex_,
-                                               gate_, 1);
+                                               line_, 1);
     thread_ = process_->StartThread(1);
   }
 
@@ -59,7 +59,7 @@ class ThreadRecorderTest : public testing::Test {
   static constexpr std::uint32_t kA = 1, kB = 2, kC = 3, kLoss = 1;
   Catalog catalog_;
   std::mutex mutex_;
-  GateWord gate_{0};
+  GateLine line_;
   std::unique_ptr<ProcessWriter> process_;
   ThreadRecorder* thread_ = nullptr;
 };
@@ -299,12 +299,12 @@ TEST_F(ThreadRecorderTest, AgentRule12_ControlSwitchesWholeSteps) {
 
 TEST_F(ThreadRecorderTest, AClosedGateIsNotOpenedByControl) {
   thread_->BeginStep();
-  gate_.store(0);
+  line_.word.store(0);
   SetControl(spool::kControlOff);
   thread_->EndStep(-1);
   SetControl(0);
   thread_->EndStep(-1);
-  EXPECT_EQ(gate_.load(), 0u);
+  EXPECT_EQ(line_.word.load(), 0u);
 }
 
 TEST_F(ThreadRecorderTest, AgentRule01_AFullRingDropsCountsAndMarksItsSteps) {
@@ -436,7 +436,7 @@ TEST_F(ThreadRecorderTest, ACloseWaitsForTheCallThatIsOnItsWay) {
     (void)process_->Close(0);
     is_closed = true;
   });
-  while (gate_.load() != Gate::ShutWord(1)) std::this_thread::yield();
+  while (line_.word.load() != Gate::ShutWord(1)) std::this_thread::yield();
   thread_->Record(kLoss, 0.5);
   EXPECT_FALSE(is_closed);
   EXPECT_EQ(process_->spool().header().state, spool::kWriterOpen);
