@@ -28,8 +28,10 @@ class HotClock {
   // would be taken while its last loads were on their way. 0 = this processor has none.
   static std::uint64_t ReadCounter() {
 #if defined(__x86_64__)
-    unsigned processor = 0;
-    return __builtin_ia32_rdtscp(&processor);
+    std::uint32_t low = 0;
+    std::uint32_t high = 0;
+    asm volatile("rdtscp" : "=a"(low), "=d"(high) : : "rcx", "memory");
+    return std::uint64_t{high} << 32 | low;
 #else
     return 0;
 #endif

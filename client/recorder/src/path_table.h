@@ -3,14 +3,20 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace stepwell::recorder {
 
 class PathTable {
  public:
+  PathTable() = default;
+  PathTable(const PathTable&) = delete;
+  PathTable& operator=(const PathTable&) = delete;
+
   // 0 = not known yet.
   std::uint32_t Find(std::uint32_t parent, std::uint32_t scope) const {
     const std::uint64_t key = Key(parent, scope);
@@ -28,7 +34,7 @@ class PathTable {
 
   // Allocates when it grows. REQUIRES: path > 0, the pair is not known.
   void Add(std::uint32_t parent, std::uint32_t scope, std::uint32_t path) {
-    if (2 * (std::size_t{count_} + 1) > slots_.size()) Grow();
+    if (2 * (std::size_t{count_} + 1) > slot_count()) Grow();
     Insert({Key(parent, scope), path});
     ++count_;
     if (path >= scopes_.size()) {
@@ -50,6 +56,8 @@ class PathTable {
     return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15u) >> 40);
   }
 
+  std::size_t slot_count() const { return std::size_t{mask_} + 1; }
+
   void Insert(Slot slot) {
     std::size_t at = Hash(slot.key);
     while (slots_[at & mask_].key != 0) ++at;
@@ -57,18 +65,25 @@ class PathTable {
   }
 
   void Grow() {
-    std::vector<Slot> old(slots_.size() * 2);
-    old.swap(slots_);
-    mask_ = static_cast<std::uint32_t>(slots_.size() - 1);
+    const std::span<const Slot> old(slots_, slot_count());
+    std::vector<Slot> grown(slot_count() * 2);
+    slots_ = grown.data();
+    mask_ = static_cast<std::uint32_t>(grown.size() - 1);
     for (const Slot& slot : old) {
       if (slot.key != 0) Insert(slot);
     }
+    more_.swap(grown);
   }
 
-  std::uint32_t mask_ = 63;  // beside where the slots lie: Find reads both
+  static constexpr std::size_t kFirstCount = 64;
+
+  std::uint32_t mask_ = kFirstCount - 1;  // beside where the slots lie: Find reads both
   std::uint32_t count_ = 0;
-  std::vector<Slot> slots_ = std::vector<Slot>(64);
+  Slot* slots_ = first_.data();
   std::vector<std::uint32_t> scopes_;  // by path, which a process counts from 1; 0 = not known
+  std::vector<Slot> more_;             // where the first ones do not suffice
+  // Within the table, and so on its page, for as many as a training has.
+  std::array<Slot, kFirstCount> first_{};
 };
 
 }  // namespace stepwell::recorder

@@ -314,7 +314,9 @@ stepwell_series_id stepwell_define_series(const char* group, const char* name, c
   });
 }
 
-[[gnu::hot]] void stepwell_scope_begin(stepwell_scope* scope, stepwell_scope_id name) {
+// The hot ones of this library follow each other, some 2 KB: from here on they are on one page.
+[[gnu::hot, gnu::aligned(4096)]] void stepwell_scope_begin(stepwell_scope* scope,
+                                                           stepwell_scope_id name) {
   scope->path = spool::kNoName;
   if (name == 0) return;
   Recording(Gate::kOn, [=](ThreadRecorder& thread) { thread.BeginScope(*scope, name); });

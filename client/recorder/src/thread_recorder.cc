@@ -24,6 +24,8 @@ static_assert(kFirstCapacity * kGrowth * kGrowth == kCapacityMax);
 // In the number of the thread that a scope began on, which is never that great.
 constexpr std::uint32_t kApart = 0x8000'0000;
 
+static_assert(sizeof(ThreadRecorder) == alignof(ThreadRecorder));
+
 }  // namespace
 
 ThreadRecorder::ThreadRecorder(ProcessWriter& process, std::unique_ptr<Ring> ring,
@@ -46,12 +48,17 @@ ThreadRecorder::ThreadRecorder(ProcessWriter& process, std::unique_ptr<Ring> rin
 
 ThreadRecorder::~ThreadRecorder() { (void)End(); }
 
+inline std::uint32_t ThreadRecorder::FindPath(std::uint32_t parent, std::uint32_t scope) {
+  if (const std::uint32_t known = paths_.Find(parent, scope)) [[likely]] {
+    return known;
+  }
+  return AddPath(parent, scope);
+}
+
 [[gnu::hot]] void ThreadRecorder::BeginScope(stepwell_scope& scope, std::uint32_t name) {
   scope.path = depth_ < spool::kScopeDepthMax ? FindPath(path_, name) : spool::kNoName;
   if (scope.path == spool::kNoName) [[unlikely]] {
-    ++drops_;
-    process_.CountNoName();
-    return;
+    return CountNoName();
   }
   scope.parent = path_;
   scope.step = step_;
@@ -59,6 +66,11 @@ ThreadRecorder::~ThreadRecorder() { (void)End(); }
   path_ = scope.path;
   ++depth_;
   scope.start_ns = NowNs();
+}
+
+[[gnu::cold, gnu::noinline]] void ThreadRecorder::CountNoName() {
+  ++drops_;
+  process_.CountNoName();
 }
 
 void ThreadRecorder::BeginScopeApart(stepwell_scope& scope, std::uint32_t name) {
@@ -184,7 +196,13 @@ void ThreadRecorder::BeginStep() {
   }
   process_.ObserveControl();
   OpenStep(now_ns);
-  if (!is_whole && is_on()) Add(StepBegin(), now_ns);
+  if (!is_whole && is_on()) [[unlikely]] {
+    AddStepBegin(now_ns);
+  }
+}
+
+[[gnu::cold, gnu::noinline]] void ThreadRecorder::AddStepBegin(std::uint64_t now_ns) {
+  Add(StepBegin(), now_ns);
 }
 
 void ThreadRecorder::LeaveStep() {
@@ -228,13 +246,6 @@ spool::Event ThreadRecorder::StepEnd(std::uint64_t now_ns, std::int32_t batch) c
           .flags = drops_ == step_drops_ ? std::uint8_t{0} : spool::kLossy,
           .depth = 0,
           .stamp = 0};
-}
-
-[[gnu::hot]] std::uint32_t ThreadRecorder::FindPath(std::uint32_t parent, std::uint32_t scope) {
-  if (const std::uint32_t known = paths_.Find(parent, scope)) [[likely]] {
-    return known;
-  }
-  return AddPath(parent, scope);
 }
 
 [[gnu::cold, gnu::noinline]] std::uint32_t ThreadRecorder::AddPath(std::uint32_t parent,

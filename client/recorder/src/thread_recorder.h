@@ -21,7 +21,8 @@ namespace stepwell::recorder {
 
 class ProcessWriter;
 
-class alignas(64) ThreadRecorder {
+// All of it lies on one page: where that one is must be looked up, too.
+class alignas(2048) ThreadRecorder {
  public:
   // `process` outlives the recorder. `ring` was made ahead, or is null: then events are kept in
   // memory until one is offered. `serial` is unique in the process, across writers.
@@ -91,6 +92,8 @@ class alignas(64) ThreadRecorder {
   void AddToNextRing(spool::Event event, std::uint64_t now_ns);
   std::uint32_t FindPath(std::uint32_t parent, std::uint32_t scope);
   std::uint32_t AddPath(std::uint32_t parent, std::uint32_t scope);
+  void CountNoName();
+  void AddStepBegin(std::uint64_t now_ns);
   // Of one that was begun apart, on another thread, or across a step's boundary, where nesting begins anew.
   // False = it began under another writer.
   bool IsOfThisWriter(const stepwell_scope& scope, spool::Event& event) const;
