@@ -86,6 +86,7 @@ class ProcessWriter {
   void CountNoRing() { spool_->header().dropped_no_ring.fetch_add(1, std::memory_order_relaxed); }
   std::atomic<std::uint64_t>& early_count() { return spool_->header().early_count; }
   void CountNoName() { spool_->header().dropped_no_name.fetch_add(1, std::memory_order_relaxed); }
+  bool is_on() const { return (line_.word.load(std::memory_order_relaxed) & Gate::kOn) != 0; }
   // Changes whenever recording is switched on or off.
   std::uint32_t pause_count() const {
     return stepping_.pause_count.load(std::memory_order_relaxed);

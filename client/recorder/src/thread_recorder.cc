@@ -76,9 +76,7 @@ inline std::uint32_t ThreadRecorder::FindPath(std::uint32_t parent, std::uint32_
 void ThreadRecorder::BeginScopeApart(stepwell_scope& scope, std::uint32_t name) {
   scope.path = FindPath(spool::kNoName, name);
   if (scope.path == spool::kNoName) [[unlikely]] {
-    ++drops_;
-    process_.CountNoName();
-    return;
+    return CountNoName();
   }
   scope.parent = spool::kNoName;
   scope.step = step_;
