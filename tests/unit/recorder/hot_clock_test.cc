@@ -75,10 +75,17 @@ TEST_F(HotClockTest, IsSetAsAWholeWhileOthersReadIt) {
   };
   set(false);
   std::atomic<bool> is_done{false};
+  std::atomic<std::uint64_t> turn_count{0};
   std::thread setter([&] {
-    for (bool is_second = true; !is_done; is_second = !is_second) set(is_second);
+    for (; !is_done; ++turn_count) set(turn_count % 2 == 0);
   });
-  for (int i = 0; i < 200'000; ++i) {
+  // Until both ran at once for long enough; what was told runs out in little more than a second.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(700);
+  std::uint64_t last_turn = 0;
+  for (int i = 0, met = 0; met < 50'000 && std::chrono::steady_clock::now() < deadline; ++i) {
+    const std::uint64_t turn = turn_count.load();
+    met += turn == last_turn ? 0 : 1;
+    last_turn = turn;
     const std::uint64_t now_ns = clock_.NowNs();
     // The kernel's while it is being set.
     if (now_ns < kThen - kApart) continue;
