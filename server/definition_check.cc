@@ -29,21 +29,21 @@ std::uint64_t Fingerprint(const pb::Definition& definition, const Labels& labels
 
 // Where a definition stands in its message, in words: made where something is wrong with it. Ten thousand of a message cost
 // more words than looks.
-struct Path {
+struct DefinitionPlace {
   int index;
 };
 
-std::string operator+(Path path, const char* field) {
+std::string operator+(DefinitionPlace path, const char* field) {
   return absl::StrCat("definitions[", path.index, "]", field);
 }
 
-MaybeComplaint CheckField(Path path, const char* field, const std::string& text, TextBounds bounds,
-                          const char* reason) {
+MaybeComplaint CheckField(DefinitionPlace path, const char* field, const std::string& text,
+                          TextBounds bounds, const char* reason) {
   if (!CheckText("", text, bounds, reason)) return std::nullopt;
   return CheckText(path + field, text, bounds, reason);
 }
 
-MaybeComplaint CheckNames(const pb::Definition& definition, Path path) {
+MaybeComplaint CheckNames(const pb::Definition& definition, DefinitionPlace path) {
   STEPWELL_RETURN_IF_COMPLAINT(CheckField(path, ".metric_group", definition.metric_group(),
                                           {1, kMetricGroupBytesMax}, "METRIC_GROUP"));
   STEPWELL_RETURN_IF_COMPLAINT(
@@ -59,7 +59,7 @@ MaybeComplaint CheckNames(const pb::Definition& definition, Path path) {
   return std::nullopt;
 }
 
-MaybeComplaint CheckNumbers(const pb::Definition& definition, Path path) {
+MaybeComplaint CheckNumbers(const pb::Definition& definition, DefinitionPlace path) {
   if (definition.ref() == 0) {
     return Invalid("REF", path + ".ref is 0, allowed is a number from 1");
   }
@@ -76,8 +76,9 @@ MaybeComplaint CheckNumbers(const pb::Definition& definition, Path path) {
   return std::nullopt;
 }
 
-MaybeComplaint CheckOne(const pb::Definition& definition, Path path, const Labels& writer_labels,
-                        const RefTable& refs, std::size_t fresh_count, CheckedDefinition& out) {
+MaybeComplaint CheckOne(const pb::Definition& definition, DefinitionPlace path,
+                        const Labels& writer_labels, const RefTable& refs, std::size_t fresh_count,
+                        CheckedDefinition& out) {
   STEPWELL_RETURN_IF_COMPLAINT(CheckNumbers(definition, path));
   STEPWELL_RETURN_IF_COMPLAINT(CheckNames(definition, path));
   Labels own;
@@ -132,7 +133,7 @@ DefinitionResult CheckDefinitions(const pb::Definitions& definitions, const Labe
   result.fresh.reserve(static_cast<std::size_t>(definitions.definitions_size()));
   for (int i = 0; i < definitions.definitions_size(); ++i) {
     const pb::Definition& definition = definitions.definitions(i);
-    const Path path{i};
+    const DefinitionPlace path{i};
     CheckedDefinition checked;
     if (auto complaint = CheckOne(definition, path, labels, refs, result.fresh.size(), checked)) {
       result.refused.push_back(Refuse(definition, *std::move(complaint)));

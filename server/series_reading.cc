@@ -14,8 +14,6 @@ namespace {
 // Of the list and of what the database sent of it.
 constexpr std::int64_t kWhileItIsRead = 2;
 
-std::int64_t MiB(std::int64_t bytes) { return bytes >> 20; }
-
 }  // namespace
 
 absl::StatusOr<SeriesReading::Piece> SeriesReading::Next(const SeriesSelection& selection,
@@ -45,14 +43,14 @@ absl::Status SeriesReading::ReserveAll(std::int64_t bytes) {
   if (bytes > room_->bytes_max() * kAloneFactor) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "the series that are chosen of trial ", Value(trial_id_), " take over ",
-        MiB(room_->bytes_max() * kAloneFactor),
+        (room_->bytes_max() * kAloneFactor) >> 20,
         " MiB with their labels, which is what this master's --memory-bytes allows: narrow the "
         "selector by metric_group, name or labels"));
   }
   if (room_->TryResize(place_, bytes)) return absl::OkStatus();
   return ComeAgain(absl::ResourceExhaustedError(absl::StrCat(
                        "lists of series of other reads take the memory that there is for them, ",
-                       MiB(room_->bytes_max()), " MiB of --memory-bytes; come again")),
+                       room_->bytes_max() >> 20, " MiB of --memory-bytes; come again")),
                    "SERIES_LISTS_UNDER_WAY", absl::Seconds(1));
 }
 

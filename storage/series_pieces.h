@@ -3,7 +3,7 @@
 //
 //   SeriesPieces pieces;
 //   series = ListSeries(..., pieces.count());
-//   pieces.Note(series);
+//   pieces.Note(series.size(), BytesOf(series));
 #pragma once
 
 #include <algorithm>
