@@ -7,7 +7,7 @@
 //   beside.ack_p99_dump      beside pg_dump
 //   beside.ack_p99_all       all of that at once
 //   beside.ack_p99_flood     beside a client that names new series as fast as it can, by what it is without,
-//                            right before (--flood: this alone)
+//                            right before (--flood: this alone; --few: by messages of 100 series, not of 10,000)
 // And what sweeps do:
 //   beside.leaf_lock         how long the sweep of a leaf holds its tables, or their parents
 //   beside.leaf_wal          bytes of write-ahead log of that
@@ -134,10 +134,11 @@ class Bench {
   absl::Status ManyTrials(int run) { return OfLeaf("_many", kLikeMany, kManyDaysAgo - 2 * run); }
 
   // Behind all others: a flood leaves 200,000 series in the tables.
-  absl::Status Flood(int run) {
+  absl::Status Flood(int run, int message_definitions) {
     STEPWELL_RETURN_IF_ERROR(admin_->AwaitQuiet());
     STEPWELL_ASSIGN_OR_RETURN(const double alone_ms, load_.AckP99Ms(plan_.phase));
-    const auto flood = StartSeriesFlood(master_.grpc_address(), absl::StrCat("flood-", run));
+    const auto flood =
+        StartSeriesFlood(master_.grpc_address(), absl::StrCat("flood-", run), message_definitions);
     // While series are made, and once they are refused: what others see of the worse.
     std::vector<double> making;
     for (const SteadyTime deadline = SteadyTime::Now() + kFloodPatience; !flood->is_full();) {
@@ -293,7 +294,7 @@ class Bench {
 // What of it all.
 enum class Part { kAll, kLeaf, kFlood };
 
-int Main(bool quick, Part part) {
+int Main(bool quick, Part part, int message_definitions) {
   StayOnTwoCores();
   const Plan plan = quick ? Plan{.runs = 3,
                                  .phase = absl::Milliseconds(1200),
@@ -316,7 +317,9 @@ int Main(bool quick, Part part) {
     DieUnless(bench.PrepareManyTrials());
     for (int run = 0; run < plan.runs; ++run) DieUnless(bench.ManyTrials(run));
   }
-  for (int run = 0; run < plan.runs && part != Part::kLeaf; ++run) DieUnless(bench.Flood(run));
+  for (int run = 0; run < plan.runs && part != Part::kLeaf; ++run) {
+    DieUnless(bench.Flood(run, message_definitions));
+  }
   bench.PrintAll();
   return 0;
 }
@@ -331,5 +334,5 @@ int main(int argc, char** argv) {
   };
   using stepwell::bench::Part;
   const Part part = asked("--leaf") ? Part::kLeaf : asked("--flood") ? Part::kFlood : Part::kAll;
-  return stepwell::bench::Main(asked("--quick"), part);
+  return stepwell::bench::Main(asked("--quick"), part, asked("--few") ? 100 : 10'000);
 }

@@ -162,6 +162,17 @@ TEST_F(IngestStreamLimitsTest, SeriesBeyondATrialsLimitAreRefusedWithOneCallAndT
   stream->Finish();
 }
 
+// The store may have a flood rest between its turns: a master that stops waits for one of them alone.
+TEST_F(IngestStreamLimitsTest, AStreamThatEndsAsksForNoMoreOfItsSeries) {
+  auto stream = NewStream();
+  stream->Handle(Open(writer_));
+  const auto trial_id = static_cast<TrialId>(Answers(*stream).at(0).opened().trial_id());
+  store_.OnNextSeries([&] { stream->End(absl::UnavailableError("the master stops")); });
+  stream->Handle(DefineMany(writer_, 2500));
+  EXPECT_EQ(store_.series_count(trial_id), 1000);
+  stream->Finish();
+}
+
 TEST_F(IngestStreamLimitsTest, AStoreThatIsBusyWithSeriesStopsNobodysCredit) {
   auto stream = NewStream();
   stream->Handle(Open(writer_));
