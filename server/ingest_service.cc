@@ -141,8 +141,7 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   // Waits for messages; false at the end of them. Goes on reading where room was what lacked, or its caller's work.
   bool TakeInputs(Inputs& inputs);
   void AwaitInputs();
-  // Begins a read, once there is room for what it may bring. REQUIRES: nothing that was read is unfinished, or no more than
-  // little is expected.
+  // Begins a read, once there is room for what it may bring. REQUIRES: nothing that was read is unfinished.
   void ReadOn();
   // What the next read may bring, for which there must be room; 0 = little.
   std::int64_t ExpectedBytes() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
@@ -297,9 +296,15 @@ bool StreamReactor::TakeInputs(Inputs& inputs) {
     is_much = read_bytes_ >= kReadAheadBytes;
     read_bytes_ = 0;
     if (reading_ || input_ended_ || ExpectedBytes() > 0) return true;
+    reading_ = !is_much;
   }
-  // As much again of each stream would come while nothing of it can be taken.
-  if (!is_much || !QueueFillsUp()) ReadOn();
+  if (is_much) {
+    // As much again of each stream would come while nothing of it can be taken.
+    if (QueueFillsUp()) return true;
+    absl::MutexLock lock(&mu_);
+    reading_ = true;
+  }
+  StartRead(&read_);
   return true;
 }
 

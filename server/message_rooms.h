@@ -4,7 +4,8 @@
 // Who holds which bytes while it waits for what:
 //
 //   what                                               is counted in              waits for
-//   a small message (kSmallNeedBytes), read or parsed  nothing: one each stream   anything
+//   a small message (kSmallNeedBytes) as it is parsed,
+//     64 KiB of them as they were read                 nothing: so much a stream  anything
 //   bytes a client sent that nobody reads yet          gRPC: a window each        anything
 //   a large message, read or being read, of a stream
 //     whose last one was a chunk                       read_chunks                room in `chunks`
