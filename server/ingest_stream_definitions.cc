@@ -58,7 +58,6 @@ void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
     if (known != session->refs().end() && known->second.refused_reason.empty()) gpus.Add(gpu);
   }
   context_.director.Named(session->trial_id(), session->writer_no(), session->generation(), gpus);
-  message_place_ = {};
   // One per reason: a unary call has nobody to empty the board meanwhile.
   for (const Complaint& complaint : refusals.Take()) {
     PostRefused(definitions.writer(), complaint, false);
@@ -79,6 +78,7 @@ absl::Status IngestStream::FindSeries(TrialId trial_id, Fresh& fresh, std::int64
   while (out.size() < wanted.size()) {
     // By turns of the store, which may have others wait long: a stream that ends waits for the next one alone.
     if (ended()) return end_status();
+    NoteWaiting();
     const auto part = absl::MakeConstSpan(wanted).subspan(out.size(), kSeriesAskedMax);
     const auto found =
         context_.store.FindOrCreateSeries(trial_id, part, kSeriesPerTrialMax, &created);

@@ -111,6 +111,7 @@ struct Row {
   absl::Duration away = absl::Seconds(8);
   // Without a step forward.
   absl::Duration patience = absl::Seconds(40);
+  std::vector<std::string> options = {};
 };
 
 // Until all is acked. How long that takes is up to the machine: new series rest between turns of a thousand, and four tests at
@@ -144,8 +145,9 @@ bool AwaitAllAcked(const Scene& scene, const GreedyStreams& streams, const Row& 
 
 void StayBelow(const Row& row) {
   Scene scene(row.name);
-  MasterProcess master(
-      {scene.path(""), "master", "", {absl::StrCat("--memory-bytes=", row.limit_mib, "MiB")}});
+  std::vector<std::string> options = row.options;
+  options.push_back(absl::StrCat("--memory-bytes=", row.limit_mib, "MiB"));
+  MasterProcess master({scene.path(""), "master", "", std::move(options)});
   ASSERT_TRUE(master.StartAndWait()) << master.LogTail();
   const pid_t pid = master.pid();
   std::printf("%s: resident %lld MiB idle\n", row.name,
@@ -206,6 +208,18 @@ TEST(MemoryLimitTest, DefinitionsBesideADatabaseThatIsKilled) {
   StayBelow({.name = "16 streams of definitions of 4 MiB",
              .load = {.stream_count = 16, .chunk_count = 1, .definition_count = 1900},
              .harm = Harm::kKilled});
+}
+
+TEST(MemoryLimitTest, DefinitionsThatSayNothingBeyondTheirRate) {
+  // Each builds a hundred times as much as it has bytes; most of them wait for their rate.
+  StayBelow({.name = "128 streams of 480 KB of empty definitions",
+             .limit_mib = 1024,
+             .load = {.stream_count = 128,
+                      .chunk_count = 1,
+                      .chunk_bytes = 0,
+                      .empty_definition_count = 240'000},
+             .away = absl::Seconds(4),
+             .options = {"--ingest-bytes-per-second=1MiB"}});
 }
 
 TEST(MemoryLimitTest, LongEachLoadEachHarmAndTheDefault) {
