@@ -12,7 +12,7 @@
 namespace stepwell::bench {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr absl::Duration kPatience = absl::Minutes(3);
 // By transaction. A table that is not in the catalogue yet is nobody else's.
 constexpr char kSeeLocks[] = R"(
 select distinct l.virtualtransaction from pg_locks l join pg_stat_activity a on a.pid = l.pid

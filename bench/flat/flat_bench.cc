@@ -179,7 +179,9 @@ class Flat {
                 [&](LoadedMaster& side) { AskBuckets(side, request, kDayGpus * kHourSamples); },
                 runs[kGpusRollups]);
           }};
-      for (int i = 0; i < kKinds; ++i) kinds[static_cast<std::size_t>(restart + i) % kKinds]();
+      for (std::size_t i = 0; i < kKinds; ++i) {
+        kinds[(static_cast<std::size_t>(restart) + i) % kKinds]();
+      }
     }
     std::fprintf(stderr, "after %d restarts, one series of %d h:\n", plan_.restarts, hours);
     Print("latest_restart", runs[kLatest]);
