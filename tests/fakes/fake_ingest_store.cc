@@ -30,6 +30,7 @@ constexpr absl::Duration kOwnershipLapses = absl::Seconds(10);
 
 absl::StatusOr<Ownership> FakeIngestStore::AcquireOwnership(const OwnerClaim& claim) {
   absl::MutexLock lock(&mu_);
+  ++ownership_calls_;
   const absl::Time now = absl::Now();
   Ownership& row = tables_.owner;
   const bool vacant = row.epoch == 0;

@@ -91,6 +91,11 @@ class FakeIngestStore final : public IngestStore {
   void FailNextLook(absl::Status status);
   // Makes the owner's last renewal older.
   void AgeOwner(absl::Duration by);
+  // Calls of AcquireOwnership.
+  int ownership_calls() const {
+    absl::MutexLock lock(&mu_);
+    return ownership_calls_;
+  }
   // Changes what a replay will read of a commit, oldest first.
   void ChangeJournal(std::size_t row, const std::function<void(JournalRow&)>& change);
 
@@ -156,6 +161,7 @@ class FakeIngestStore final : public IngestStore {
   std::function<void()> on_next_commit_ ABSL_GUARDED_BY(mu_);
   std::function<void()> on_next_series_ ABSL_GUARDED_BY(mu_);
   int commit_count_ ABSL_GUARDED_BY(mu_) = 0;
+  int ownership_calls_ ABSL_GUARDED_BY(mu_) = 0;
   int series_max_ ABSL_GUARDED_BY(mu_) = std::numeric_limits<int>::max();
   int series_busy_ ABSL_GUARDED_BY(mu_) = 0;
   int series_calls_ ABSL_GUARDED_BY(mu_) = 0;

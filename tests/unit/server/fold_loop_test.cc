@@ -165,6 +165,24 @@ TEST(FoldLoopTest, AfterAFoldOfManyRowsTheNextComesLater) {
   loop.Stop();
 }
 
+TEST(FoldLoopTest, WhatIsAckedAndNotInHeadsEndsTheEpochAndIsNotPassed) {
+  Heads heads;
+  heads.NoteWriter(kTrial, kWriter, 0);
+  BusyStore store(heads);
+  heads.Add({Chunk(1), Chunk(3)});
+  MasterState state;
+  state.SetDatabase(absl::OkStatus());
+  state.BecomeOwner(1, false);
+  FoldLoop loop({.interval = absl::Hours(1), .merge = {}},
+                {store, heads, state, RealClock::Get(), [] { return std::int64_t{0}; }});
+  loop.Start();
+  const auto folded = loop.FoldNow(std::nullopt, SteadyTime::Now() + absl::Seconds(20));
+  EXPECT_TRUE(absl::IsUnavailable(folded.status())) << folded.status();
+  EXPECT_TRUE(state.lost_reported());
+  EXPECT_EQ(store.fold_count, 0);
+  loop.Stop();
+}
+
 TEST(FoldLoopTest, MergesThatNeverEndLetFoldsThrough) {
   Heads heads;
   heads.NoteWriter(kTrial, kWriter, 0);
