@@ -91,6 +91,7 @@ PgIngestStore::PgIngestStore(const Options& options, PgConnection::Options conne
       many_series_rest_({}),
       opens_(OpensTogether()),
       few_series_(SeriesTogether()),
+      many_series_({.count_max = 1}),
       owner_shelf_(OwnerOptions(options), 1) {}
 
 absl::Status PgIngestStore::ReadRing() {

@@ -304,12 +304,17 @@ order by g.gap_no)";
 // --- series ---
 
 // $1 trial, then vectors: group, name, hash of the labels.
+// Each by its key, which the limit, of what is unique, makes sure of: as a join, a table that was not analyzed since it grew
+// is read whole, and hashed, for each thousand.
 inline constexpr char kFindSeries[] = R"(
 select k.ordinal::integer, s.series_no, s.kind, s.unit
 from unnest($2::text[], $3::text[], $4::bytea[]) with ordinality
        as k (metric_group, name, labels_hash, ordinal)
-join stepwell.series s on s.trial_id = $1 and s.metric_group = k.metric_group
-  and s.name = k.name and s.labels_hash = k.labels_hash)";
+cross join lateral (
+  select series_no, kind, unit from stepwell.series
+  where trial_id = $1 and metric_group = k.metric_group and name = k.name
+    and labels_hash = k.labels_hash
+  limit 1) as s)";
 inline constexpr char kReadSeriesCount[] =
     "select series_count from stepwell.trials where trial_id = $1 and deleted_time is null";
 inline constexpr char kLockSeriesCount[] =

@@ -265,7 +265,8 @@ class ReadSnapshot {
   [[nodiscard]] virtual absl::StatusOr<std::vector<Series>> ListSeries(
       TrialId trial_id, const SeriesSelection& selection, SeriesNo after, std::int32_t limit) = 0;
   // The first `series_count` of the trial, which are all that the snapshot has: ReadTrial says how many.
-  // From memory where they are known, since a series never changes.
+  // From memory where they are known, since a series never changes. Null where they are too large to be remembered
+  // (ListSeries reads them in pages).
   [[nodiscard]] virtual absl::StatusOr<std::shared_ptr<const std::vector<Series>>> ReadAllSeries(
       TrialId trial_id, std::int32_t series_count) = 0;
   [[nodiscard]] virtual absl::StatusOr<GapList> ReadGaps(TrialId trial_id,

@@ -234,6 +234,7 @@ absl::StatusOr<OpenedWriter> FakeIngestStore::OpenWriter(const OpenWriterRequest
 absl::StatusOr<std::vector<SeriesNo>> FakeIngestStore::FindOrCreateSeries(
     TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max,
     std::int64_t* created) {
+  ActBeforeSeries();
   absl::MutexLock lock(&mu_);
   ++series_calls_;
   if (series_busy_ > 0) {

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -44,14 +45,28 @@ def matrix_house(row: str, rows: int = 52) -> dict[str, str | None]:
             "CMakeLists.txt": HOUSE["CMakeLists.txt"] + "add_subdirectory(tests)\n"}
 
 
+# In place of a file: the house is a repository of one commit, which `COMMIT` in a text stands for.
+COMMITTED = {".git": ""}
+
+
+def commit(root: pathlib.Path) -> str:
+    """Makes the house a repository; its commit, shortened."""
+    git = ["git", "-C", str(root), "-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "--no-verify", "-m", "a house"]):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    return subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout[:12]
+
+
 def broken(changes: dict[str, str | None]) -> list[tuple[str, str]]:
     """(path, rule) of what is broken in the house with these files changed, added or (None) removed."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
+        changes = dict(changes)
+        made = commit(root) if changes.pop(".git", None) is not None else "COMMIT"
         for name, text in {**HOUSE, **changes}.items():
             if text is not None:
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_text(text, encoding="utf-8")
+                (root / name).write_text(text.replace("COMMIT", made), encoding="utf-8")
         return [(finding.path, finding.rule) for finding in check.check(root) if not finding.warning]
 
 
@@ -72,6 +87,9 @@ KNOWN_TRIAL = "if (selector.trial_id != 0 && projects.is_all()) return TrialId{s
 
 # name of the row, what is changed in the house, the one (path, rule) that goes red
 RED = [
+    ("commit that nobody has", {**COMMITTED, "README.md": "# A house\n\n| 3 ns | `bench`, 4700fd38, n=5 |\n"},
+     ("README.md", "cited commit")),
+    ("commit of digits", {**COMMITTED, "docs/a.md": "It was 3 ns (commit 99262863).\n"}, ("docs/a.md", "cited commit")),
     ("base looks up", {"base/clock.cc": '#include "base/clock.h"\n#include "storage/pg_link.h"\n'},
      ("base/clock.cc", "floor")),
     ("server looks at the client", {"server/wire.cc": "#include <stepwell/recorder.h>\n"},
@@ -240,6 +258,9 @@ RED = [
 ]
 
 GREEN = [
+    ("commit that is there", {**COMMITTED, "README.md": "# A house\n\n| 3 ns | COMMIT, n=5 |\n"}),
+    ("what is no commit", {**COMMITTED, "docs/a.md": "10000000 samples; `4700fd38` is an id\n\n    revoke 4700fd38\n"}),
+    ("commits without a history", {"README.md": "# A house\n\n3 ns, commit 4700fd38\n"}),
     ("the house itself", {}),
     ("an open end with a name", {"base/clock.cc": '#include "base/clock.h"\n// TO' + "DO(alex): leap seconds\n"}),
     ("main joins the floors", {"client/cli/main.cc": '#include "storage/pg_link.h"\n#include "server/x.h"\n',
