@@ -157,7 +157,8 @@ class LostFolds final : public testing::NoFolds {
 };
 
 TEST_F(OwnershipLoopTest, ATakeOverThatIsLostMeanwhileLeavesAStandbyNothing) {
-  const std::int64_t epoch = store_.AcquireOwnership({.master_id = "master-a"})->epoch;
+  const std::int64_t epoch =
+      store_.AcquireOwnership({.master_id = "master-a", .address = "here"})->epoch;
   OpenWriterRequest open;
   open.trials = kAllProjects;
   open.trial.external_id = "trial";
