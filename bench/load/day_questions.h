@@ -23,8 +23,8 @@ v1::QueryBucketsRequest OneSeries(std::int64_t start_us, std::int64_t end_us,
 v1::QueryBucketsRequest AllGpus(std::int64_t start_us, std::int64_t end_us,
                                 v1::Resolution resolution);
 
-// An error unless the answer was made of what `request` names, and of `samples` samples. One at either end may
-// have jittered out of the range. REQUIRES: the request names a resolution.
+// An error unless the answer was made of what `request` names, and of `samples` samples. Of each series one at
+// either end may have jittered out of the range, or into it. REQUIRES: the request names a resolution.
 absl::Status CheckBuckets(const v1::QueryBucketsRequest& request,
                           const v1::QueryBucketsResponse& response, std::uint64_t samples);
 
