@@ -119,14 +119,14 @@ TEST(HeadsTest, AFoldEndsWhereSomethingAckedIsNotThere) {
   EXPECT_EQ(plan.hole, std::pair(kTrial, kWriter));
   EXPECT_EQ(plan.all_before_us, 30) << "it is not folded";
   EXPECT_FALSE(heads.PlanFold(kOther, 1000).hole.has_value());
-  heads.Add({Chunk(1), Chunk(5), Chunk(6)});
+  heads.Add({Chunk(1), Chunk(6)});
   plan = heads.PlanFold(std::nullopt, 1000);
   ASSERT_EQ(plan.folds.size(), 1U);
   EXPECT_EQ(plan.folds[0].to_sequence, 1U) << "up to the hole";
   EXPECT_TRUE(plan.hole.has_value());
-  auto range = std::make_shared<HeadChunk>(*Chunk(4));
-  range->first_sequence = 2;
-  heads.Add({range});
+  auto range = std::make_shared<HeadChunk>(*Chunk(5));
+  range->first_sequence = 4;
+  heads.Add({Chunk(2), range});
   plan = heads.PlanFold(std::nullopt, 1000);
   EXPECT_EQ(plan.folds[0].to_sequence, 6U);
   EXPECT_FALSE(plan.hole.has_value());
