@@ -222,7 +222,8 @@ TEST_F(IngestStreamLimitsTest, WhoTakesNoAnswersHoldsUpNobodyWhoFencesIt) {
 TEST_F(IngestStreamLimitsTest, WritersOfAStreamThatIsNotReadCountAsHeardOf) {
   auto made = IngestStream::Create(context_, [] {}, nullptr, {.say_each = absl::ZeroDuration()});
   ASSERT_TRUE(made.ok());
-  Begin(**made, writer_);
+  (*made)->Handle(Open(writer_));
+  ASSERT_EQ(Answers(**made).size(), 1U);
   (*made)->NoteWaiting();
   const auto answers = Answers(**made);
   ASSERT_EQ(answers.size(), 1U);
