@@ -57,6 +57,16 @@ def commit(root: pathlib.Path) -> str:
     return subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout[:12]
 
 
+# A house whose master is killed in the middle of a fold; `passed` is a line of its store, `table` one of the test.
+def killed_house(passed: str = "", table: str = "") -> dict[str, str | None]:
+    return {"storage/pg_store.cc": '#include "storage/pg_link.h"\n\nint f() { STEPWELL_FAILPOINT("fold_after_commit"); }\n'
+                                   + passed,
+            "tests/CMakeLists.txt": "add_subdirectory(faults)\n",
+            "tests/faults/CMakeLists.txt": "stepwell_tests(t)\n",
+            "tests/faults/kill_points_test.cc": 'Work kFold = {.points = {{"fold_after_commit", 10}}};\n' + table,
+            "CMakeLists.txt": HOUSE["CMakeLists.txt"] + "add_subdirectory(tests)\n"}
+
+
 def broken(changes: dict[str, str | None]) -> list[tuple[str, str]]:
     """(path, rule) of what is broken in the house with these files changed, added or (None) removed."""
     with tempfile.TemporaryDirectory() as folder:
@@ -133,6 +143,12 @@ RED = [
      {**matrix_house("| x | `ATest.test_one`, `BTest.test_one` |\n"),
       "tests/python/test_x.py": "class ATest:\n    def test_one(self):\n        pass\n"},
      ("docs/reliability.md", "fault row")),
+    ("a place where nobody kills", killed_house('int g() { return failpoint::Check("merge_before_commit"); }\n'),
+     ("storage/pg_store.cc", "kill point")),
+    ("a migration that nobody kills", killed_house('int g() { STEPWELL_FAILPOINT("migration_after_commit"); }\n'),
+     ("storage/pg_store.cc", "kill point")),
+    ("a kill where nobody comes by", killed_house(table='Work kMerge = {.points = {{"merge_before_commit"}}};\n'),
+     ("tests/faults/kill_points_test.cc", "kill point")),
     ("a row that is gone", matrix_house("", rows=51), ("docs/reliability.md", "fault row")),
     ("a test's file with a fixed name", {"base/clock.cc": '#include "base/clock.h"\nauto f = TempDir() + "x";\n'},
      ("base/clock.cc", "scratch")),
@@ -276,6 +292,7 @@ GREEN = [
     ("an installed header guards the C way", {"client/recorder/include/stepwell/r.h":
                                               "#ifndef R_H_\n#define R_H_\n#endif\n"}),
     ("each rule of the agent has a test", agent_house()),
+    ("places where all are killed", killed_house("// STEPWELL_FAILPOINT(\"of_a_comment\")\n")),
     ("a row whose test exists", matrix_house("| x | `CrashTest.NothingIsLost` and `docs/spool.md` |\n")),
     ("stamps of the wall clock", {"base/clock.cc": '#include "base/clock.h"\n'
                                   "auto stamp_us = absl::ToUnixMicros(absl::Now());\n"
