@@ -17,7 +17,7 @@
 //   beside.leaf_wal_many_samples, .leaf_wal_many_rollups    the same, where rollups outlive samples: what goes on the
 //                            day of the samples, and later (--leaf: all of leaves alone)
 //   beside.ddl_lock          how long any session of the master's held a table so that nobody could write it, while
-//                            rings are emptied, leaves attached, and trials swept
+//                            rings are emptied and leaves attached
 //   beside.caps_bytes        how far from its cap a trial's bytes are after a sweep
 //   beside.caps_samples      by how many rows the worst series is off its cap
 #include <algorithm>
@@ -148,8 +148,10 @@ class Bench {
     return SetAges(1);
   }
 
-  absl::Status ManyTrials(int run) {
-    STEPWELL_RETURN_IF_ERROR(OfLeaf("_many", kLikeMany, kManyDaysAgo - 2 * run));
+  absl::Status ManyTrials(int run) { return OfLeaf("_many", kLikeMany, kManyDaysAgo - 2 * run); }
+
+  // Behind those whose ages are equal: updates leave the ledger another one than it was.
+  absl::Status Outlived(int run) {
     const OldLeaf leaf = {.days_ago = kOutlivedDaysAgo - run, .keep_class = outlived_class_};
     STEPWELL_RETURN_IF_ERROR(KeepRollupsFor(*admin_, outlived_class_, kOutlivedDays));
     STEPWELL_RETURN_IF_ERROR(MakeOldLeaf(*admin_, kLikeMany, leaf));
@@ -328,8 +330,7 @@ class Bench {
         const std::int64_t newest_file,
         admin_->Number("select max(relfilenode::bigint) from pg_class where relnamespace = "
                        "'stepwell'::regnamespace"));
-    Neighbours neighbours = ShortLives();
-    neighbours.push_back(StartSweeps(*admin_, kShortTrial));
+    const Neighbours neighbours = ShortLives();
     LockWatch watch(master_.database_url(), "stepwell-%");
     // Leaves of a new class are attached as its first rows are merged. There may be eight classes.
     const absl::Status set = SetAges(kOutlivedDays + 1 + run % 5);
@@ -349,7 +350,7 @@ class Bench {
     STEPWELL_ASSIGN_OR_RETURN(const absl::Duration longest, watch.Longest());
     Note("ddl_lock", "ms",
          "longest lock of any session of the master's against writers, while rings are emptied, "
-         "leaves attached and trials swept, under the load",
+         "and leaves attached, under the load",
          Promised("<= 50"), absl::ToDoubleMilliseconds(longest));
     std::fprintf(stderr, "ddl_lock %.3g ms, %d locks seen; %lld tables emptied or made\n",
                  absl::ToDoubleMilliseconds(longest), watch.seen_count(),
@@ -414,6 +415,7 @@ int Main(bool quick, Part part) {
     }
     DieUnless(bench.PrepareManyTrials());
     for (int run = 0; run < plan.runs; ++run) DieUnless(bench.ManyTrials(run));
+    for (int run = 0; run < plan.runs; ++run) DieUnless(bench.Outlived(run));
   }
   for (int run = 0; run < plan.runs && part != Part::kLeaf; ++run) DieUnless(bench.Flood(run));
   bench.PrintAll();
