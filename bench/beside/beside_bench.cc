@@ -65,7 +65,7 @@ constexpr int kManyDaysAgo = 100;
 constexpr int kOutlivedDaysAgo = 50;
 // Rollups of that class outlive samples.
 constexpr int kOutlivedDays = 400;
-constexpr absl::Duration kDdlPatience = absl::Minutes(1);
+constexpr absl::Duration kDdlPatience = absl::Seconds(20);
 constexpr absl::Duration kFloodPatience = absl::Minutes(3);
 
 struct Plan {
@@ -334,27 +334,36 @@ class Bench {
     LockWatch watch(master_.database_url(), "stepwell-%");
     // Leaves of a new class are attached as its first rows are merged. There may be eight classes.
     const absl::Status set = SetAges(kOutlivedDays + 1 + run % 5);
-    absl::StatusOr<std::int64_t> file_count = 0;
-    for (const SteadyTime deadline = SteadyTime::Now() + kDdlPatience;
-         file_count.ok() && *file_count == 0 && !deadline.HasPassed();) {
-      STEPWELL_RETURN_IF_ERROR(load_.AckP99Ms(plan_.phase).status());
-      file_count = admin_->Number(absl::StrCat(
+    // Of tables of rings, and of all.
+    const auto emptied = [&](const char* named) {
+      return admin_->Number(absl::StrCat(
           "select count(*) from pg_class where relnamespace = 'stepwell'::regnamespace and relkind "
-          "= 'r' and relfilenode::bigint > ",
-          newest_file));
+          "= 'r' and relname ~ '",
+          named, "' and relfilenode::bigint > ", newest_file));
+    };
+    absl::StatusOr<std::int64_t> ring_count = 0;
+    for (const SteadyTime deadline = SteadyTime::Now() + kDdlPatience;
+         ring_count.ok() && *ring_count == 0 && !deadline.HasPassed();) {
+      STEPWELL_RETURN_IF_ERROR(load_.AckP99Ms(plan_.phase).status());
+      ring_count = emptied("^(journal|recent)_");
     }
     for (const auto& neighbour : neighbours) STEPWELL_RETURN_IF_ERROR(neighbour->End());
     STEPWELL_RETURN_IF_ERROR(set);
-    STEPWELL_RETURN_IF_ERROR(file_count.status());
-    if (*file_count == 0) return absl::InternalError("no ring was emptied, and no leaf attached");
+    STEPWELL_RETURN_IF_ERROR(ring_count.status());
+    STEPWELL_ASSIGN_OR_RETURN(const std::int64_t file_count, emptied(""));
+    if (file_count == 0) return absl::InternalError("no ring was emptied, and no leaf attached");
     STEPWELL_ASSIGN_OR_RETURN(const absl::Duration longest, watch.Longest());
     Note("ddl_lock", "ms",
          "longest lock of any session of the master's against writers, while rings are emptied, "
          "and leaves attached, under the load",
          Promised("<= 50"), absl::ToDoubleMilliseconds(longest));
-    std::fprintf(stderr, "ddl_lock %.3g ms, %d locks seen; %lld tables emptied or made\n",
+    std::fprintf(stderr,
+                 "ddl_lock %.3g ms, %d locks seen; %lld tables emptied or made, %lld of rings\n",
                  absl::ToDoubleMilliseconds(longest), watch.seen_count(),
-                 static_cast<long long>(*file_count));
+                 static_cast<long long>(file_count), static_cast<long long>(*ring_count));
+    // The sweep of a leaf is to find no others' rows.
+    STEPWELL_RETURN_IF_ERROR(admin_->AwaitMerged(kShortTrial));
+    STEPWELL_RETURN_IF_ERROR(admin_->Sweep(kShortTrial).status());
     return SetAges(1);
   }
 
