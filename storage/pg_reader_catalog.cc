@@ -181,7 +181,8 @@ PgReadLink::Ticket PgReaderSnapshot::AskGaps(TrialId trial_id, const GapFilter& 
   if (book.gaps != 0 && book.gap_filter == filter) return std::exchange(book.gaps, 0);
   return link_.Queue(
       ReadQuery::kGaps, sql::kListGaps,
-      {Value(trial_id), filter.first_time_us, filter.last_time_us, std::int64_t{filter.limit} + 1},
+      {Value(trial_id), filter.first_time_us, filter.last_time_us, std::int64_t{filter.limit} + 1,
+       static_cast<std::int16_t>(filter.cause.value_or(GapCause{})), filter.metric_group},
       ReadPlan::kOnce);
 }
 

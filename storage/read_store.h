@@ -109,11 +109,15 @@ struct GapList {
   bool samples_missing = false;
 };
 
-// Only gaps that may touch this are listed; both 0 = all.
+// Only gaps that may touch these times are listed; both 0 = all.
 struct GapFilter {
   std::int64_t first_time_us = 0;
   std::int64_t last_time_us = 0;
   std::int32_t limit = 1000;
+  // Only those of this cause; none = of any.
+  std::optional<GapCause> cause = {};
+  // Only those of this group or of all groups; empty = of any.
+  std::string metric_group = {};
 
   bool operator==(const GapFilter&) const = default;
 };
