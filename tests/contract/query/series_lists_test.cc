@@ -96,7 +96,8 @@ TEST_F(SeriesListsTest, PagesEndWhereTheyAreLargeAndGoOnThere) {
   AddMany(kCount);
   std::vector<std::int32_t> numbers;
   int page_count = 0;
-  for (v1::ListSeriesRequest request = List(10'000);; ++page_count) {
+  for (v1::ListSeriesRequest request = List(10'000);;) {
+    ++page_count;
     const auto page = reads_.ListSeries(request, Call());
     ASSERT_TRUE(page.ok()) << page.status();
     EXPECT_LT(page->ByteSizeLong(), 4U << 20) << "what gRPC takes by default";
@@ -111,8 +112,16 @@ TEST_F(SeriesListsTest, PagesEndWhereTheyAreLargeAndGoOnThere) {
 
 // Charts, samples and newest values of a trial whose list is too large to be remembered are those of one that is.
 TEST_F(SeriesListsTest, AListThatIsNotRememberedChoosesTheSame) {
-  OpenWriter("job");
+  Feed feed = OpenWriter("job");
   AddMany(60);
+  TickTable table;
+  table.tick_group = 1;
+  table.times_us = {kStartUs};
+  table.batches = {-1};
+  for (int i = 1; i <= 60; ++i) {
+    table.columns.push_back({.series_no = SeriesNo{i}, .values = {1}, .presence = {}});
+  }
+  Commit(feed, {std::move(table)}, kStartUs);
   PgReader small({.url = url_, .memory = {.series_bytes_max = std::size_t{64} << 10}});
   MemoryRoom room(1024 * kKiB);
   for (PgReader* reader : {&reader_, &small}) {
@@ -120,8 +129,8 @@ TEST_F(SeriesListsTest, AListThatIsNotRememberedChoosesTheSame) {
     for (int again = 0; again < 2; ++again) {
       v1::QueryBucketsRequest request;
       *request.mutable_trial() = Ref();
-      request.mutable_time_range()->set_start_time_us(1);
-      request.mutable_time_range()->set_end_time_us(1'000'000);
+      request.mutable_time_range()->set_start_time_us(kStartUs - 1);
+      request.mutable_time_range()->set_end_time_us(kStartUs + 1);
       request.set_max_buckets(10);
       request.add_selectors()->set_metric_group("odd");
       const auto answer = reads.QueryBuckets(request, Call());
