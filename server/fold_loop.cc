@@ -141,6 +141,7 @@ absl::StatusOr<FoldedCounts> FoldLoop::Fold(std::optional<TrialId> trial_id) {
   const Heads::FoldTarget target = parts_.heads.NewestUnfolded(trial_id);
   while (true) {
     Heads::FoldPlan plan = parts_.heads.PlanFold(trial_id, options_.slice_bytes, &target);
+    if (plan.hole) return EndForHole(now.epoch, *plan.hole);
     if (plan.folds.empty()) break;
     STEPWELL_RETURN_IF_ERROR(failpoint::Check("before_fold"));
     STEPWELL_RETURN_IF_ERROR(FoldPlanned(now.epoch, plan.folds, counts));
@@ -153,6 +154,15 @@ absl::StatusOr<FoldedCounts> FoldLoop::Fold(std::optional<TrialId> trial_id) {
                           {"took_ms", TookMs(begin)}});
   }
   return counts;
+}
+
+// The database holds it, in the journal, which the next epoch's replay reads.
+absl::Status FoldLoop::EndForHole(std::int64_t epoch,
+                                  const std::pair<TrialId, WriterNo>& hole) const {
+  log::Error("acked_not_in_heads",
+             {{"trial", Value(hole.first)}, {"writer_no", Value(hole.second)}, {"epoch", epoch}});
+  parts_.state.ReportLost(epoch);
+  return absl::UnavailableError("some of what is acked is not in memory: it is read back");
 }
 
 absl::Status FoldLoop::FoldPlanned(std::int64_t epoch, const std::vector<WriterFold>& folds,

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -56,7 +57,7 @@ class FoldLoop {
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Folds all that is acked now, of one trial or of all. Blocks until that is visible in SQL.
-  // kUnavailable: not owner, recovering, the database is down, `deadline`.
+  // kUnavailable: not owner, recovering, the database is down, `deadline`; something that is acked is not in heads.
   absl::StatusOr<FoldedCounts> FoldNow(std::optional<TrialId> trial_id, SteadyTime deadline)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Soon, without waiting: a writer has closed.
@@ -73,6 +74,8 @@ class FoldLoop {
   // Waits for a reason to fold; false when it is time to stop.
   bool WaitForWork(std::vector<std::shared_ptr<Request>>& requests, bool& all);
   absl::StatusOr<FoldedCounts> Fold(std::optional<TrialId> trial_id);
+  // What is acked is not there to be folded: this epoch ends.
+  absl::Status EndForHole(std::int64_t epoch, const std::pair<TrialId, WriterNo>& hole) const;
   // One plan: trials that come in bulk one by one, the others together.
   absl::Status FoldPlanned(std::int64_t epoch, const std::vector<WriterFold>& folds,
                            FoldedCounts& counts);

@@ -27,6 +27,10 @@ struct HeadChunk {
 };
 using HeadChunkPtr = std::shared_ptr<const HeadChunk>;
 
+inline std::uint64_t FirstSequence(const HeadChunk& chunk) {
+  return chunk.first_sequence == 0 ? chunk.sequence : chunk.first_sequence;
+}
+
 // The oldest sample's time; INT64_MAX without samples. O(ticks).
 inline std::int64_t OldestTime(const HeadChunk& chunk) {
   std::int64_t oldest_us = INT64_MAX;

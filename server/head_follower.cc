@@ -67,8 +67,7 @@ HeadFollower::Stands HeadFollower::StandsAt(std::uint64_t index) const {
   absl::flat_hash_map<WriterNo, std::uint64_t> beyond;
   for (std::uint64_t i = std::max(index, log.begin_index()); i < log.end_index(); ++i) {
     const HeadChunkPtr& chunk = log.At(i);
-    beyond.emplace(chunk->writer_no,
-                   (chunk->first_sequence == 0 ? chunk->sequence : chunk->first_sequence) - 1);
+    beyond.emplace(chunk->writer_no, FirstSequence(*chunk) - 1);
   }
   stands.writers.reserve(trial->writers.size());
   for (const auto& [writer_no, writer] : trial->writers) {

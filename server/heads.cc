@@ -68,8 +68,7 @@ Heads::WriterHead& Heads::WriterOfLocked(TrialHead& trial, const HeadChunk& chun
   const auto [place, is_new] = trial.writers.try_emplace(chunk.writer_no);
   if (is_new) {
     // Its trial had left, which it does wholly folded: all before this chunk is.
-    place->second.folded_sequence =
-        (chunk.first_sequence == 0 ? chunk.sequence : chunk.first_sequence) - 1;
+    place->second.folded_sequence = FirstSequence(chunk) - 1;
     place->second.gone_sequence = place->second.folded_sequence;
     trial.has_older = trial.has_older || place->second.folded_sequence > 0;
     kept_bytes_ += kWriterBytes;
@@ -238,12 +237,24 @@ Heads::FoldTarget Heads::NewestUnfolded(std::optional<TrialId> trial_id) const {
 
 namespace {
 
-// Takes a writer's chunks from the oldest on, up to `last_sequence` and what `bytes_left` allows.
-template <typename Chunks>
-std::size_t CountWithin(const Chunks& chunks, std::uint64_t last_sequence,
+// Whether what is acked between the writer's chunk at `index` and what stands before it is not here, and not known to be
+// nowhere.
+template <typename Writer>
+bool HasHoleBefore(const Writer& writer, std::size_t index) {
+  if (index >= writer.chunks.size()) return false;
+  const std::uint64_t before =
+      index == 0 ? writer.folded_sequence : writer.chunks[index - 1]->sequence;
+  return FirstSequence(*writer.chunks[index]) > std::max(before, writer.replayed_sequence) + 1;
+}
+
+// Takes a writer's chunks from the oldest on, up to `last_sequence`, a hole, and what `bytes_left` allows.
+template <typename Writer>
+std::size_t CountWithin(const Writer& writer, std::uint64_t last_sequence,
                         std::int64_t& bytes_left) {
+  const auto& chunks = writer.chunks;
   std::size_t count = 0;
-  while (count < chunks.size() && bytes_left > 0 && chunks[count]->sequence <= last_sequence) {
+  while (count < chunks.size() && bytes_left > 0 && chunks[count]->sequence <= last_sequence &&
+         !HasHoleBefore(writer, count)) {
     bytes_left -= chunks[count]->bytes;
     ++count;
   }
@@ -268,7 +279,8 @@ Heads::FoldPlan Heads::PlanFold(std::optional<TrialId> trial_id, std::int64_t by
     const bool wanted = !trial.recovering && (!trial_id || *trial_id == id);
     for (const auto& [writer_no, writer] : trial.writers) {
       const std::size_t count =
-          wanted ? CountWithin(writer.chunks, LastSequence(target, id, writer_no), bytes_left) : 0;
+          wanted ? CountWithin(writer, LastSequence(target, id, writer_no), bytes_left) : 0;
+      if (wanted && HasHoleBefore(writer, count)) plan.hole = {id, writer_no};
       if (trial.recovering) oldest_left_us = std::numeric_limits<std::int64_t>::min();
       if (count < writer.chunks.size()) {
         oldest_left_us = std::min(oldest_left_us, writer.chunks[count]->received_time_us);
@@ -369,6 +381,10 @@ void Heads::RecoveryDone(TrialId trial_id) {
   absl::MutexLock lock(&mu_);
   TrialHead& trial = UseLocked(trial_id);
   trial.recovering = false;
+  for (auto& [writer_no, writer] : trial.writers) {
+    writer.replayed_sequence =
+        writer.chunks.empty() ? writer.folded_sequence : writer.chunks.back()->sequence;
+  }
   if (trial.log != nullptr) trial.log->Settle();
 }
 

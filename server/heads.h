@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -112,6 +113,9 @@ class Heads {
     std::int64_t bytes = 0;
     // Everything received before this moment is in the plan (or already folded).
     std::int64_t all_before_us = 0;
+    // Of whom something that is acked is not here, nor was replayed: the plan ends before it, for a fold passes what it does
+    // not bring, and the journal would let go of it. Some one of them.
+    std::optional<std::pair<TrialId, WriterNo>> hole;
   };
   // The newest unfolded sequence of each writer: what a fold that begins now has to reach.
   using FoldTarget = absl::flat_hash_map<std::pair<TrialId, WriterNo>, std::uint64_t>;
@@ -158,6 +162,8 @@ class Heads {
     std::uint64_t folded_sequence = 0;
     // Newest that is not in the trial's log any more, or never was.
     std::uint64_t gone_sequence = 0;
+    // What a replay did not bring up to here, no other brings.
+    std::uint64_t replayed_sequence = 0;
     std::vector<HeadChunkPtr> chunks;
   };
   struct TrialHead {

@@ -145,19 +145,30 @@ Complaint SeriesComplaint(const absl::Status& status, const CheckedDefinition& d
   const std::string text =
       absl::StrCat("ref ", definition.number, " (", definition.definition.key.metric_group, " ",
                    definition.definition.key.name, "): ", TellClient(status).message);
-  switch (status.code()) {
+  return {status.code(), SeriesReason(status.code()), Shortened(text, 1024)};
+}
+
+const char* SeriesReason(absl::StatusCode code) {
+  switch (code) {
     case absl::StatusCode::kResourceExhausted:
-      return {status.code(), "SERIES_LIMIT", Shortened(text, 1024)};
+      return "SERIES_LIMIT";
     case absl::StatusCode::kNotFound:
-      return {status.code(), "TRIAL_NOT_FOUND", Shortened(text, 1024)};
+      return "TRIAL_NOT_FOUND";
     default:
-      return {status.code(), "SERIES_CONFLICT", Shortened(text, 1024)};
+      return "SERIES_CONFLICT";
   }
 }
 
 void RefusalSummary::Add(const Complaint& complaint) {
   auto& [first, count] = by_reason_[complaint.reason];
   if (count++ == 0) first = complaint;
+}
+
+bool RefusalSummary::CountAgain(absl::string_view reason) {
+  const auto found = by_reason_.find(reason);
+  if (found == by_reason_.end()) return false;
+  ++found->second.second;
+  return true;
 }
 
 std::vector<Complaint> RefusalSummary::Take() const {

@@ -1,11 +1,13 @@
 // IngestAnswers: the master's messages of a stream, made from what the rooms say. Pure functions.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "base/uuid.h"
 #include "server/commit_group.h"
 #include "server/complaint.h"
@@ -29,15 +31,19 @@ Complaint OpenComplaint(const absl::Status& status, const OpenWriterRequest& req
 // What AccessControl's refusal means to it.
 Complaint TokenComplaint(const absl::Status& status);
 Complaint SeriesComplaint(const absl::Status& status, const CheckedDefinition& definition);
+// Its reason.
+const char* SeriesReason(absl::StatusCode code);
 
 // One complaint per reason, however many definitions gave rise to it.
 class RefusalSummary {
  public:
   void Add(const Complaint& complaint);
+  // Where one of that reason is there; the words of others are told to nobody.
+  [[nodiscard]] bool CountAgain(absl::string_view reason);
   std::vector<Complaint> Take() const;
 
  private:
-  std::map<std::string, std::pair<Complaint, int>> by_reason_;
+  std::map<std::string, std::pair<Complaint, int>, std::less<>> by_reason_;
 };
 
 }  // namespace stepwell

@@ -22,8 +22,8 @@
 
 namespace stepwell {
 
-// What is read of a stream while its thread handles what came before: so much, or one message, or none while the queue fills
-// up, or there is no room to read a large one. A thread that is woken for each message is switched to for each; the next read
+// What is read of a stream while its thread handles what came before: so much of small ones, or none while the queue fills up;
+// behind a large one nothing (message_rooms.h). A thread that is woken for each message is switched to for each; the next read
 // is begun where the last one ended.
 constexpr std::size_t kReadAheadBytes = 64 << 10;
 // A read cannot be taken back. One that has brought nothing for so long gives its room to others: its client has nothing to
@@ -75,16 +75,18 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
     {
       absl::MutexLock lock(&mu_);
       input_ended_ = input_ended_ || !ok;
-      reading_place_ = {};
       if (ok) {
         last_bytes_ = read_.Length();
         read_bytes_ += last_bytes_ + kReadAheadBytesOfMessage;
         Input& input = inputs_.emplace_back();
         input.message.Swap(&read_);
+        // One that comes as a surprise may have others before it, which wait for whatever they do.
         if (last_bytes_ >= kReadAheadBytes) {
-          input.place = rooms_.read.Count(static_cast<std::int64_t>(last_bytes_));
+          input.MoveTo(reading_room_ != nullptr ? *reading_room_ : rooms_.held);
         }
       }
+      reading_place_ = {};
+      reading_room_ = nullptr;
       reading_ = ok && read_bytes_ < kReadAheadBytes && !finishing_;
       if (!reading_) return;
       ++starting_read_count_;
@@ -125,22 +127,36 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   void ReadAll();
   struct Input {
     grpc::ByteBuffer message;
-    MemoryRoom::Place place;  // of a large one, until it is parsed
+    MemoryRoom::Place place = {};  // of a large one, until it is parsed
+    MemoryRoom* room = nullptr;    // that it is of
+
+    // It is there whether there is room or not.
+    void MoveTo(MemoryRoom& other) {
+      if (room == &other) return;
+      place = other.Count(static_cast<std::int64_t>(message.Length()));
+      room = &other;
+    }
   };
   using Inputs = std::vector<Input>;
   // Waits for messages; false at the end of them. Goes on reading where room was what lacked, or its caller's work.
   bool TakeInputs(Inputs& inputs);
   void AwaitInputs();
-  // Begins a read, once there is room for what it may bring.
+  // Begins a read, once there is room for what it may bring. REQUIRES: nothing that was read is unfinished.
   void ReadOn();
-  // Likewise, where there is room now.
-  void ReadAhead();
   // What the next read may bring, for which there must be room; 0 = little.
   std::int64_t ExpectedBytes() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   // False where the stream ended while it waited for room.
   bool HandleInput(Input& input);
+  // Parses it; where it is large it has its place.
+  void WorkOn(Input& input);
   bool QueueFillsUp() const;
   bool GoesOn() const { return !Broken() && stream_->end_status().ok(); }
+  // Asked while room is waited for.
+  bool WaitsOn() {
+    if (!GoesOn()) return false;
+    stream_->NoteWaiting();
+    return true;
+  }
   void Drain();
   // Starts the next write if there is something to write.
   void Kick();
@@ -166,8 +182,11 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   std::size_t read_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   // Of the message before.
   std::size_t last_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  // Of the read under way, where much is expected.
+  // Of the read under way, where much is expected, and the room that it is of.
   MemoryRoom::Place reading_place_ ABSL_GUARDED_BY(mu_);
+  MemoryRoom* reading_room_ ABSL_GUARDED_BY(mu_) = nullptr;
+  // What the last large message waited for before it was parsed, and where the next one is read; the thread's.
+  MemoryRoom* next_room_ = &rooms_.read_chunks;
   bool reading_ ABSL_GUARDED_BY(mu_) = false;
   // A read may end, and begin the next one, before the call that began it has returned.
   int starting_read_count_ ABSL_GUARDED_BY(mu_) = 0;
@@ -240,24 +259,14 @@ void StreamReactor::ReadOn() {
   }
   std::optional<MemoryRoom::Place> place;
   if (expected > 0) {
-    place = rooms_.read.Take(expected, [this] { return GoesOn(); });
+    place = next_room_->Take(expected, [this] { return WaitsOn(); });
     if (!place) return;
   }
   {
     absl::MutexLock lock(&mu_);
-    if (place) reading_place_ = *std::move(place);
-    reading_ = true;
-  }
-  StartRead(&read_);
-}
-
-void StreamReactor::ReadAhead() {
-  {
-    absl::MutexLock lock(&mu_);
-    if (const std::int64_t expected = ExpectedBytes(); expected > 0) {
-      auto place = rooms_.read.TryTake(expected);
-      if (!place) return;
+    if (place) {
       reading_place_ = *std::move(place);
+      reading_room_ = next_room_;
     }
     reading_ = true;
   }
@@ -271,6 +280,7 @@ void StreamReactor::AwaitInputs() {
   absl::MutexLock lock(&mu_);
   if (mu_.AwaitWithTimeout(absl::Condition(&has_news), kIdleRead)) return;
   reading_place_ = {};
+  reading_room_ = nullptr;
   mu_.Await(absl::Condition(&has_news));
 }
 
@@ -278,17 +288,23 @@ bool StreamReactor::TakeInputs(Inputs& inputs) {
   inputs.clear();
   ReadOn();
   AwaitInputs();
-  bool is_large = false;
+  bool is_much = false;
   {
     absl::MutexLock lock(&mu_);
     if (stream_ended_ || inputs_.empty()) return false;
     inputs.swap(inputs_);
-    is_large = read_bytes_ >= kReadAheadBytes;
+    is_much = read_bytes_ >= kReadAheadBytes;
     read_bytes_ = 0;
-    if (reading_ || input_ended_) return true;
+    if (reading_ || input_ended_ || ExpectedBytes() > 0) return true;
+    reading_ = !is_much;
   }
-  // The next one of each stream would be as much again while nothing of it can be taken.
-  if (!is_large || !QueueFillsUp()) ReadAhead();
+  if (is_much) {
+    // As much again of each stream would come while nothing of it can be taken.
+    if (QueueFillsUp()) return true;
+    absl::MutexLock lock(&mu_);
+    reading_ = true;
+  }
+  StartRead(&read_);
   return true;
 }
 
@@ -309,24 +325,44 @@ void StreamReactor::ReadAll() {
 
 bool StreamReactor::HandleInput(Input& input) {
   const std::size_t bytes = input.message.Length();
-  grpc::ByteBuffer copy = input.message;  // shares the slices; Deserialize empties its argument
   MessageNeed need;
   {
-    grpc::ProtoBufferReader reader(&copy);
+    grpc::ProtoBufferReader reader(&input.message);
     need = NeedOf(reader, bytes);
   }
   if (absl::IsResourceExhausted(need.may)) {
-    copy.Clear();
     input = {};
     stream_->HandleMalformed("", Invalid("MESSAGE_PARTS", std::string(need.may.message())), bytes);
     return true;
   }
-  std::optional<MemoryRoom::Place> place = MemoryRoom::Place();
-  if (need.bytes > kSmallNeedBytes) {
-    MemoryRoom& room = need.is_chunk ? rooms_.chunks : rooms_.definitions;
-    place = room.Take(need.bytes, [this] { return GoesOn(); });
+  std::optional<MemoryRoom::Place> place;
+  if (!need.is_small()) {
+    {
+      grpc::ProtoBufferReader reader(&input.message);
+      need.head = HeadOf(reader);
+    }
+    MemoryRoom& read_room = need.head.is_chunk ? rooms_.read_chunks : rooms_.read_others;
+    next_room_ = &read_room;
+    const bool is_admitted = stream_->Admit(need.head, bytes, [&] {
+      next_room_ = &rooms_.held;
+      if (input.room != nullptr) input.MoveTo(rooms_.held);
+    });
+    if (!is_admitted) return GoesOn();
+    if (input.room != nullptr) input.MoveTo(read_room);
+    place = (need.head.is_chunk ? rooms_.chunks : rooms_.others).Take(need.bytes(), [this] {
+      return WaitsOn();
+    });
     if (!place) return false;
   }
+  WorkOn(input);
+  // Cleared it would keep its memory, of each stream the largest message. What is usual is not given back each time.
+  if (!need.is_small()) request_ = {};
+  return true;
+}
+
+void StreamReactor::WorkOn(Input& input) {
+  const std::size_t bytes = input.message.Length();
+  grpc::ByteBuffer copy = input.message;  // shares the slices; Deserialize empties its argument
   request_.Clear();
   const grpc::Status parsed =
       grpc::SerializationTraits<pb::StreamChunksRequest>::Deserialize(&copy, &request_);
@@ -334,27 +370,20 @@ bool StreamReactor::HandleInput(Input& input) {
     request_ = {};
     const MalformedMessage malformed = Describe(input.message);
     input = {};
-    place.reset();
-    stream_->HandleMalformed(malformed.writer, malformed.complaint, bytes);
-    return true;
+    return stream_->HandleMalformed(malformed.writer, malformed.complaint, bytes);
   }
   // It may wait long: once is enough.
   input = {};
   // A chunk that is too large is consumed like any other bad one.
   if (bytes > kMessageBytesMax && !request_.has_chunk()) {
     request_ = {};
-    place.reset();
-    stream_->HandleMalformed(
+    return stream_->HandleMalformed(
         "",
         Invalid("MESSAGE_BYTES", absl::StrCat("the message has ", bytes,
                                               " bytes, allowed are at most ", kMessageBytesMax)),
         bytes);
-    return true;
   }
-  stream_->Handle(request_, *std::move(place));
-  // Cleared it would keep its memory, of each stream the largest message. What is usual is not given back each time.
-  if (bytes > kReadAheadBytes) request_ = {};
-  return true;
+  stream_->Handle(request_);
 }
 
 void StreamReactor::Drain() {

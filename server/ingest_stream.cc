@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/credit_plan.h"
 #include "server/ingest_answers.h"
 
@@ -81,12 +82,20 @@ void IngestStream::NoteHeard() {
   heard_time_us_.store(absl::ToUnixMicros(context_.clock.Now()), std::memory_order_relaxed);
 }
 
-void IngestStream::Handle(const pb::StreamChunksRequest& message, MemoryRoom::Place place) {
+bool IngestStream::AwaitAnswersTaken() {
+  if (board_.WaitForRoom(SteadyTime::InfinitePast())) return true;
+  if (before_wait_) std::exchange(before_wait_, nullptr)();
+  if (board_.WaitForRoom(SteadyTime::Now() + pace_.answers_patience)) return true;
+  End(absl::ResourceExhaustedError(absl::StrCat("the client took no answers for ",
+                                                absl::FormatDuration(pace_.answers_patience))));
+  return false;
+}
+
+void IngestStream::Handle(const pb::StreamChunksRequest& message) {
   NoteHeard();
-  // Who does not take its answers is waited for: others' messages do not wait for that.
-  if (board_.WaitForRoom(SteadyTime::InfinitePast())) message_place_ = std::move(place);
-  HandleKind(message);
-  message_place_ = {};
+  // Once for each message: what it brings is posted without a wait, and is a few.
+  if (AwaitAnswersTaken()) HandleKind(message);
+  is_admitted_ = false;
 }
 
 void IngestStream::HandleKind(const pb::StreamChunksRequest& message) {
@@ -123,8 +132,10 @@ void IngestStream::HandleKind(const pb::StreamChunksRequest& message) {
 void IngestStream::HandleMalformed(const std::string& writer, const Complaint& complaint,
                                    std::size_t bytes) {
   NoteHeard();
-  if (!AwaitBytesInVain(writer, bytes)) return;
-  PostRefused(writer, complaint, false);
+  if (AwaitAnswersTaken() && AwaitBytesInVain(writer, bytes)) {
+    PostRefused(writer, complaint, false);
+  }
+  is_admitted_ = false;
 }
 
 void IngestStream::Committed(const CheckedChunk& chunk) {
@@ -292,8 +303,6 @@ bool IngestStream::WaitSettled(SteadyTime deadline) {
 
 void IngestStream::PostRefused(const std::string& writer, const Complaint& complaint, bool terminal,
                                std::uint64_t expected_sequence) {
-  // Hostile clients get one answer each and are slowed down when they do not read it.
-  board_.WaitForRoom(SteadyTime::InfiniteFuture());
   board_.Post(MakeRefused(writer, complaint, terminal, expected_sequence));
 }
 

@@ -1,10 +1,11 @@
 // IngestStream: one stream of a client, or one unary call, without gRPC: its writers' sessions,
 // the checks, and what is answered. Stands between the skin, which calls Handle with one message
-// after the other, and the CommitQueue; GroupCommitter reports back. Handle blocks where the stream
-// must be slowed down; everything else returns at once. Thread-safe, Handle confined to one thread.
+// after the other, and the CommitQueue; GroupCommitter reports back. Admit and Handle block where the stream
+// must be slowed down; everything else returns at once. Thread-safe; Admit, Handle and NoteWaiting confined to one thread.
 //
 //   auto stream = IngestStream::Create(context, [&] { Kick(); });
-//   stream->Handle(message);                       // the reader
+//   if (is_large && !stream->Admit(head, bytes, before_wait)) return;   // the reader, before it parses a large one
+//   stream->Handle(message);                                            // the reader
 //   while (stream->board().TakeNext(answer)) ...   // the writer
 #pragma once
 
@@ -28,7 +29,7 @@
 #include "server/group_committer.h"
 #include "server/ingest_context.h"
 #include "server/ingest_session.h"
-#include "server/memory_room.h"
+#include "server/message_need.h"
 #include "server/rate_allowance.h"
 #include "server/writer_director.h"
 #include "server/writer_registry.h"
@@ -36,6 +37,7 @@
 namespace stepwell {
 
 class RefusalSummary;
+struct ChunkContent;
 
 // How RateLimits hold a stream.
 struct IngestPace {
@@ -43,6 +45,10 @@ struct IngestPace {
   std::string address = {};
   // Handle waits where a limit is reached. Else what is used is counted, and who called was asked before.
   bool is_slowed = true;
+  // Who takes no answers for so long is taken for gone: a client gives a silent connection up after a minute, too.
+  absl::Duration answers_patience = absl::Minutes(1);
+  // How often it is said that a stream which is not read is still there. Who is not heard of for a minute counts as gone.
+  absl::Duration say_each = absl::Seconds(10);
 };
 
 class IngestStream final : public CommitListener,
@@ -58,11 +64,20 @@ class IngestStream final : public CommitListener,
   // Streams go by Finish().
   ~IngestStream() override = default;
 
-  // `place`: of the message, given back where the client, or its rate, is waited for, and in the end.
-  void Handle(const pb::StreamChunksRequest& message_untrusted, MemoryRoom::Place place = {});
+  // Waits for all that a message which is not parsed yet waits for by itself: that its client takes answers, that enough of what
+  // it sent is committed, for the rates of who pays, of its `bytes` too. `before_wait` is called once, before the first wait.
+  // False: it is answered already, or nobody is there, and it must not be handled. The message that Handle or HandleMalformed
+  // gets next is it: that waits for the queue or the database alone.
+  [[nodiscard]] bool Admit(const MessageHead& head, std::size_t bytes,
+                           const std::function<void()>& before_wait) ABSL_LOCKS_EXCLUDED(mu_);
+  // One that was not admitted waits for the same as it goes, and is held meanwhile: for small ones.
+  void Handle(const pb::StreamChunksRequest& message_untrusted);
   // A message that is no StreamChunksRequest; `writer` is what could be read of its writer. It costs its `bytes`.
   void HandleMalformed(const std::string& writer, const Complaint& complaint,
                        std::size_t bytes = 0);
+  // It is not read while others' messages take all room; said now and then: the client keeps what it has, and its writers
+  // count as heard.
+  void NoteWaiting() ABSL_LOCKS_EXCLUDED(mu_);
   // The client has gone or will send no more and all was answered: releases its writers.
   void Finish();
 
@@ -113,6 +128,11 @@ class IngestStream final : public CommitListener,
                       const Complaint& why) ABSL_LOCKS_EXCLUDED(mu_);
 
   void NoteHeard();
+  // False where the stream ends first, which it does where the client is too slow.
+  [[nodiscard]] bool AwaitAnswersTaken() ABSL_LOCKS_EXCLUDED(mu_);
+  // The part of Admit where somebody pays.
+  [[nodiscard]] bool AwaitRates(const MessageHead& head, std::size_t bytes)
+      ABSL_LOCKS_EXCLUDED(mu_);
   void HandleKind(const pb::StreamChunksRequest& message);
   void HandleOpen(const pb::Open& open);
   // The session has ended here other than by a Close.
@@ -132,6 +152,8 @@ class IngestStream final : public CommitListener,
   // The living session of `writer`, or null after a Refused was posted, whose `message` was paid for.
   IngestSession* FindSession(const std::string& writer,
                              const google::protobuf::MessageLite& message) ABSL_LOCKS_EXCLUDED(mu_);
+  // Null where there is none that lives.
+  IngestSession* LivingSession(const std::string& writer) const ABSL_LOCKS_EXCLUDED(mu_);
   // Numbers for definitions, waiting for the database; halves them to find the bad one.
   using Fresh = std::vector<CheckedDefinition>;
   void Number(const std::string& writer, IngestSession& session, Fresh fresh,
@@ -147,7 +169,12 @@ class IngestStream final : public CommitListener,
   void Enqueue(IngestSession& session, CheckedChunk chunk) ABSL_LOCKS_EXCLUDED(mu_);
   CheckedChunk NewChunk(const IngestSession& session);
   void CountOff(const CheckedChunk& chunk) ABSL_LOCKS_EXCLUDED(mu_);
-  void AwaitRoom() ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether not too much of this stream is on its way to the database already.
+  bool HasRoomInflightLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  void AwaitInflight() ABSL_LOCKS_EXCLUDED(mu_);
+  // As it is decoded and paid for; nothing where it was answered, or the stream ends first.
+  std::optional<ChunkContent> AwaitContent(const pb::Chunk& chunk, IngestSession& session)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Before a large chunk takes more than its bytes; false where the stream ends first.
   [[nodiscard]] bool AwaitPlace(std::size_t body_bytes) ABSL_LOCKS_EXCLUDED(mu_);
   // Takes `amount` of what `payer` may use, once anything is left of it: this stream is not read meanwhile, its client
@@ -159,6 +186,10 @@ class IngestStream final : public CommitListener,
                                     double amount, Beyond beyond,
                                     const IngestSession* session = nullptr)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Likewise, where nothing need be waited for; else false, and nothing was taken.
+  [[nodiscard]] bool TryTakeSamples(const IngestSession& session, std::int64_t count);
+  // Whether bytes are to be waited for, and not paid for yet.
+  bool OwesBytes() const { return pace_.is_slowed && !is_admitted_; }
   // Of what `session` does.
   [[nodiscard]] bool AwaitAllowanceOf(const std::string& writer, const IngestSession& session,
                                       RateKind kind, double amount) ABSL_LOCKS_EXCLUDED(mu_);
@@ -178,6 +209,7 @@ class IngestStream final : public CommitListener,
   // no Close and no token.
   [[nodiscard]] bool AwaitControlBytes(const google::protobuf::MessageLite& message)
       ABSL_LOCKS_EXCLUDED(mu_);
+  [[nodiscard]] bool AwaitControlBytes(std::size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   // By the token of the call and by its address.
   [[nodiscard]] bool AwaitOwnBytes(std::size_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   void SayStillHere() ABSL_LOCKS_EXCLUDED(mu_);
@@ -202,8 +234,10 @@ class IngestStream final : public CommitListener,
   SteadyTime said_ = SteadyTime::Now();  // that it is still here; the reader's
   // Of the chunk in hand, while it waits for nothing but the queue; the reader's.
   CommitQueue::Place queue_place_;
-  MemoryRoom::Place message_place_;  // of the message in hand; the reader's
-  ChunkScratch scratch_;             // the reader's
+  ChunkScratch scratch_;  // the reader's
+  // The message in hand has waited; what is called before it does. The reader's.
+  bool is_admitted_ = false;
+  std::function<void()> before_wait_;
   // What costs nothing of messages that store nothing, and of those that were under way as their writer was refused. The
   // reader's.
   RateAllowance control_left_;

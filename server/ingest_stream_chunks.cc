@@ -1,8 +1,10 @@
 // What IngestStream does with sequences: chunks, and ranges that will never come.
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_time.h"
+#include "server/chunk_check.h"
 #include "server/credit_plan.h"
 #include "server/ingest_answers.h"
 #include "server/ingest_stream.h"
@@ -76,16 +78,12 @@ void IngestStream::HandleChunk(const pb::Chunk& chunk) {
   if (!AwaitBytes(chunk.writer(), *session, chunk.ByteSizeLong())) return;
   if (auto complaint = CheckChunkFrame(chunk))
     return PostRefused(chunk.writer(), *complaint, false);
-  AwaitRoom();
+  AwaitInflight();
   std::uint64_t from = 0;
   if (!TakeRange(chunk.writer(), *session, chunk.sequence(), chunk.sequence(), from)) return;
-  if (!AwaitPlace(chunk.body().size())) return;
-  ChunkContent content = CheckChunkContent(chunk, session->refs(), session->writer_no(), scratch_);
-  if (!AwaitAllowanceOf(chunk.writer(), *session, RateKind::kIngestSamples,
-                        static_cast<double>(content.decoded.sample_count))) {
-    queue_place_ = {};
-    return;
-  }
+  std::optional<ChunkContent> awaited = AwaitContent(chunk, *session);
+  if (!awaited) return;
+  ChunkContent& content = *awaited;
   CheckedChunk checked = NewChunk(*session);
   checked.writer = *Uuid::FromBytes(chunk.writer());
   checked.first_sequence = chunk.sequence();
@@ -104,6 +102,24 @@ void IngestStream::HandleChunk(const pb::Chunk& chunk) {
   Enqueue(*session, std::move(checked));
 }
 
+std::optional<ChunkContent> IngestStream::AwaitContent(const pb::Chunk& chunk,
+                                                       IngestSession& session) {
+  for (bool is_paid = false;;) {
+    if (!AwaitPlace(chunk.body().size())) return std::nullopt;
+    ChunkContent content = CheckChunkContent(chunk, session.refs(), session.writer_no(), scratch_);
+    const std::int64_t sample_count = content.decoded.sample_count;
+    if (is_paid || TryTakeSamples(session, sample_count)) return content;
+    // It is decoded again behind the wait: what it becomes may be many times its bytes, of each stream.
+    content = {};
+    queue_place_ = {};
+    if (!AwaitAllowanceOf(chunk.writer(), session, RateKind::kIngestSamples,
+                          static_cast<double>(sample_count))) {
+      return std::nullopt;
+    }
+    is_paid = true;
+  }
+}
+
 void IngestStream::HandleGap(const pb::GapRange& range) {
   IngestSession* session = FindSession(range.writer(), range);
   if (session == nullptr) return;
@@ -112,7 +128,7 @@ void IngestStream::HandleGap(const pb::GapRange& range) {
   if (auto complaint = CheckGapRange(range, session->writer_no(), gap)) {
     return PostRefused(range.writer(), *complaint, false);
   }
-  AwaitRoom();
+  AwaitInflight();
   std::uint64_t from = 0;
   if (!TakeRange(range.writer(), *session, range.first_sequence(), range.last_sequence(), from)) {
     return;
@@ -130,16 +146,18 @@ void IngestStream::HandleGap(const pb::GapRange& range) {
   Enqueue(*session, std::move(checked));
 }
 
-void IngestStream::AwaitRoom() {
-  const auto has_room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return !end_status_.ok() || inflight_bytes_ < kInflightBytesMax;
-  };
-  if (!board_.WaitForRoom(SteadyTime::InfinitePast())) {
-    message_place_ = {};
-    board_.WaitForRoom(SteadyTime::InfiniteFuture());
+bool IngestStream::HasRoomInflightLocked() const {
+  return !end_status_.ok() || inflight_bytes_ < kInflightBytesMax;
+}
+
+void IngestStream::AwaitInflight() {
+  {
+    absl::MutexLock lock(&mu_);
+    if (HasRoomInflightLocked()) return;
   }
+  if (before_wait_) std::exchange(before_wait_, nullptr)();
   absl::MutexLock lock(&mu_);
-  mu_.Await(absl::Condition(&has_room));
+  mu_.Await(absl::Condition(this, &IngestStream::HasRoomInflightLocked));
 }
 
 bool IngestStream::AwaitPlace(std::size_t body_bytes) {

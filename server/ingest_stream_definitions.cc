@@ -9,6 +9,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "base/backoff.h"
 #include "server/definition_check.h"
 #include "server/ingest_answers.h"
@@ -17,6 +18,9 @@
 
 namespace stepwell {
 namespace {
+
+// As many as the store asks for in one turn.
+constexpr std::size_t kSeriesAskedMax = 1000;
 
 // The refs of series of GPUs, and which GPU each is of.
 std::vector<std::pair<std::uint32_t, std::string>> GpuRefs(
@@ -44,6 +48,7 @@ void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
     if (refused.number == 0 || session->refs().size() >= kSeriesPerWriterMax) continue;
     session->refs()[refused.number] = std::move(refused.ref);
   }
+  session->refs().reserve(session->refs().size() + result.fresh.size());
   const auto gpu_refs = GpuRefs(result.fresh);
   if (!result.fresh.empty())
     Number(definitions.writer(), *session, std::move(result.fresh), refusals);
@@ -53,7 +58,6 @@ void IngestStream::HandleDefinitions(const pb::Definitions& definitions) {
     if (known != session->refs().end() && known->second.refused_reason.empty()) gpus.Add(gpu);
   }
   context_.director.Named(session->trial_id(), session->writer_no(), session->generation(), gpus);
-  message_place_ = {};
   // One per reason: a unary call has nobody to empty the board meanwhile.
   for (const Complaint& complaint : refusals.Take()) {
     PostRefused(definitions.writer(), complaint, false);
@@ -69,12 +73,19 @@ absl::Status IngestStream::FindSeries(TrialId trial_id, Fresh& fresh, std::int64
   const auto give_back = absl::MakeCleanup([&] {
     for (std::size_t i = 0; i < fresh.size(); ++i) fresh[i].definition = std::move(wanted[i]);
   });
+  out.clear();
   Backoff backoff({.first = absl::Milliseconds(50), .longest = absl::Seconds(2)});
-  while (true) {
-    auto found = context_.store.FindOrCreateSeries(trial_id, wanted, kSeriesPerTrialMax, &created);
+  while (out.size() < wanted.size()) {
+    // By turns of the store, which may have others wait long: a stream that ends waits for the next one alone.
+    if (ended()) return end_status();
+    NoteWaiting();
+    const auto part = absl::MakeConstSpan(wanted).subspan(out.size(), kSeriesAskedMax);
+    const auto found =
+        context_.store.FindOrCreateSeries(trial_id, part, kSeriesPerTrialMax, &created);
     if (found.ok()) {
-      out = *std::move(found);
-      return absl::OkStatus();
+      out.insert(out.end(), found->begin(), found->end());
+      backoff.Reset();
+      continue;
     }
     switch (found.status().code()) {
       case absl::StatusCode::kInvalidArgument:
@@ -91,6 +102,7 @@ absl::Status IngestStream::FindSeries(TrialId trial_id, Fresh& fresh, std::int64
     absl::MutexLock lock(&mu_);
     if (mu_.AwaitWithTimeout(absl::Condition(&has_ended), backoff.NextDelay())) return end_status_;
   }
+  return absl::OkStatus();
 }
 
 void IngestStream::Number(const std::string& writer, IngestSession& session, Fresh fresh,
@@ -132,10 +144,10 @@ void IngestStream::Number(const std::string& writer, IngestSession& session, Fre
 
 void IngestStream::Refuse(IngestSession& session, CheckedDefinition fresh,
                           const absl::Status& status, RefusalSummary& refusals) {
-  const Complaint complaint = SeriesComplaint(status, fresh);
-  fresh.ref.refused_reason = complaint.reason;
+  const char* const reason = SeriesReason(status.code());
+  if (!refusals.CountAgain(reason)) refusals.Add(SeriesComplaint(status, fresh));
+  fresh.ref.refused_reason = reason;
   session.refs()[fresh.number] = std::move(fresh.ref);
-  refusals.Add(complaint);
 }
 
 }  // namespace stepwell

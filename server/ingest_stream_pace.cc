@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "base/steady_time.h"
 #include "server/ingest_answers.h"
 #include "server/ingest_stream.h"
@@ -12,8 +13,6 @@ namespace {
 
 // Others may have used up what was waited for.
 constexpr absl::Duration kLookEach = absl::Milliseconds(500);
-// A client gives a silent connection up after a minute, and who is not heard of for that long counts as gone.
-constexpr absl::Duration kSayEach = absl::Seconds(10);
 // gRPC's frame around a message: an empty one is not nothing.
 constexpr std::size_t kFrameBytes = 5;
 
@@ -43,8 +42,6 @@ void IngestStream::RefuseWriter(const std::string& writer, const Complaint& why)
     if (is_open) session = place->second.get();
   }
   if (session == nullptr) return PostRefused(writer, why, false);
-  // Who opens and is refused again and again gets no further than it reads.
-  board_.WaitForRoom(SteadyTime::InfiniteFuture());
   RefuseSessions([session](const IngestSession& each) { return &each == session; }, why);
 }
 
@@ -52,7 +49,8 @@ bool IngestStream::AwaitAllowance(const std::string& writer, RateKind kind, cons
                                   double amount, Beyond beyond, const IngestSession* session) {
   if (context_.rates == nullptr) return true;
   const RatePayer counted{pace_.address, payer.get()};
-  if (!pace_.is_slowed) {
+  // Of what was admitted the rate had something left; whose writer it opens is known only now.
+  if (!pace_.is_slowed || (is_admitted_ && kind != RateKind::kOpens)) {
     context_.rates->Spend(kind, counted, amount);
     return true;
   }
@@ -63,7 +61,9 @@ bool IngestStream::AwaitAllowance(const std::string& writer, RateKind kind, cons
   while (true) {
     const RateLimits::Missing missing = context_.rates->TryTake(kind, counted, amount);
     if (missing.wait == absl::ZeroDuration()) return true;
-    if (missing.is_of_token && beyond != Beyond::kHoldsStream && !MayHold(payer)) {
+    const bool is_refused =
+        is_admitted_ || (missing.is_of_token && beyond != Beyond::kHoldsStream && !MayHold(payer));
+    if (is_refused) {
       // With words; something may be left by now.
       const absl::Status may = context_.rates->Take(kind, counted, amount);
       if (may.ok()) return true;
@@ -74,9 +74,7 @@ bool IngestStream::AwaitAllowance(const std::string& writer, RateKind kind, cons
       }
       return false;
     }
-    // Others' chunks wait for no rate of this one's.
-    queue_place_ = {};
-    message_place_ = {};
+    if (before_wait_) std::exchange(before_wait_, nullptr)();
     const SteadyTime begin = SteadyTime::Now();
     bool ends = false;
     {
@@ -86,11 +84,28 @@ bool IngestStream::AwaitAllowance(const std::string& writer, RateKind kind, cons
     const SteadyTime now = SteadyTime::Now();
     context_.rates->NoteSlowed(kind, now - begin);
     if (ends) return false;
-    // Counted over all waits: many short ones keep a writer's heartbeat as long as one does.
-    if (now - said_ < kSayEach) continue;
-    said_ = now;
-    SayStillHere();
+    NoteWaiting();
   }
+}
+
+void IngestStream::NoteWaiting() {
+  const SteadyTime now = SteadyTime::Now();
+  // Counted over all waits: many short ones keep a writer's heartbeat as long as one does.
+  if (now - said_ < pace_.say_each) return;
+  said_ = now;
+  SayStillHere();
+}
+
+bool IngestStream::TryTakeSamples(const IngestSession& session, std::int64_t count) {
+  if (context_.rates == nullptr) return true;
+  const RatePayer payer{pace_.address, session.caller().get()};
+  const auto amount = static_cast<double>(count);
+  if (OwesBytes()) {
+    return context_.rates->TryTake(RateKind::kIngestSamples, payer, amount).wait ==
+           absl::ZeroDuration();
+  }
+  context_.rates->Spend(RateKind::kIngestSamples, payer, amount);
+  return true;
 }
 
 bool IngestStream::AwaitAllowanceOf(const std::string& writer, const IngestSession& session,
@@ -100,7 +115,7 @@ bool IngestStream::AwaitAllowanceOf(const std::string& writer, const IngestSessi
 
 bool IngestStream::AwaitBytes(const std::string& writer, const IngestSession& session,
                               std::size_t bytes) {
-  if (!pace_.is_slowed) return true;
+  if (!OwesBytes()) return true;
   return AwaitAllowanceOf(writer, session, RateKind::kIngestBytes, static_cast<double>(bytes));
 }
 
@@ -110,7 +125,7 @@ bool IngestStream::AwaitOwnBytes(std::size_t bytes) {
 }
 
 bool IngestStream::AwaitBytesInVain(const std::string& writer, std::size_t bytes) {
-  if (!pace_.is_slowed) return true;
+  if (!OwesBytes()) return true;
   bytes += kFrameBytes;
   const auto uuid = Uuid::FromBytes(writer);
   const IngestSession* session = nullptr;
@@ -132,11 +147,67 @@ bool IngestStream::AwaitBytesInVain(const std::string& writer, std::size_t bytes
 }
 
 bool IngestStream::AwaitControlBytes(const google::protobuf::MessageLite& message) {
-  if (!pace_.is_slowed) return true;
-  const std::size_t bytes = message.ByteSizeLong();
+  return AwaitControlBytes(message.ByteSizeLong());
+}
+
+bool IngestStream::AwaitControlBytes(std::size_t bytes) {
+  if (!OwesBytes()) return true;
   return control_left_.TryTake(static_cast<double>(bytes), SteadyTime::Now(context_.clock)) ==
              absl::ZeroDuration() ||
          AwaitOwnBytes(bytes);
+}
+
+bool IngestStream::Admit(const MessageHead& head, std::size_t bytes,
+                         const std::function<void()>& before_wait) {
+  using Message = pb::StreamChunksRequest;
+  const auto cleanup = absl::MakeCleanup([this] { before_wait_ = nullptr; });
+  before_wait_ = before_wait;
+  if (!AwaitAnswersTaken()) return false;
+  if (head.kind == Message::kChunk || head.kind == Message::kGap) AwaitInflight();
+  if (!AwaitRates(head, bytes)) return false;
+  is_admitted_ = true;
+  return !ended();
+}
+
+bool IngestStream::AwaitRates(const MessageHead& head, std::size_t bytes) {
+  using Message = pb::StreamChunksRequest;
+  if (context_.rates == nullptr || !pace_.is_slowed) return true;
+  switch (head.kind) {
+    case Message::kChunk:
+    case Message::kGap:
+    case Message::kDefinitions:
+      break;
+    case Message::kOpen:
+    case Message::kCredential:
+      // Without a token of the writer's own nothing is known of who pays.
+      return AwaitControlBytes(bytes) &&
+             AwaitAllowance(
+                 head.writer, RateKind::kOpens, caller_, 0,
+                 head.kind == Message::kOpen ? Beyond::kEndsSession : Beyond::kLeavesSession);
+    case Message::kHeartbeat:
+    case Message::kClose:
+    case Message::kCaptureReport:
+      return AwaitControlBytes(bytes);
+    case Message::MESSAGE_NOT_SET:
+      return AwaitBytesInVain("", bytes);
+  }
+  const IngestSession* session = LivingSession(head.writer);
+  if (session == nullptr) return AwaitBytesInVain(head.writer, bytes);
+  if (!AwaitBytes(head.writer, *session, bytes)) return false;
+  // How much of it there is is known once it is parsed: whoever had too much waits with the next.
+  if (head.kind == Message::kGap) return true;
+  return AwaitAllowanceOf(
+      head.writer, *session,
+      head.kind == Message::kChunk ? RateKind::kIngestSamples : RateKind::kSeries, 0);
+}
+
+IngestSession* IngestStream::LivingSession(const std::string& writer) const {
+  const auto uuid = Uuid::FromBytes(writer);
+  const absl::MutexLock lock(&mu_);
+  const auto place = uuid ? sessions_.find(*uuid) : sessions_.end();
+  const bool lives =
+      place != sessions_.end() && place->second->state() != IngestSession::State::kFenced;
+  return lives ? place->second.get() : nullptr;
 }
 
 void IngestStream::SayStillHere() {

@@ -81,8 +81,6 @@ bool IngestStream::LookAtToken(const std::string& writer, const std::string& tok
 }
 
 void IngestStream::HandleOpen(const pb::Open& open) {
-  // Each Open is answered: whoever reads no answers gets no further.
-  board_.WaitForRoom(SteadyTime::InfiniteFuture());
   OpenWriterRequest request;
   MaybeComplaint complaint = CheckOpen(open, request);
   if (!complaint) {

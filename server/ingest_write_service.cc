@@ -33,13 +33,26 @@ absl::Status MayWrite(RateLimits* rates, const RatePayer& payer, std::size_t byt
   return rates->Take(RateKind::kIngestBytes, payer, static_cast<double>(bytes));
 }
 
-// Its messages are there already: who finds no room soon comes again.
-absl::StatusOr<MemoryRoom::Place> PlaceToWrite(MessageRooms& rooms, std::size_t bytes,
-                                               SteadyTime deadline) {
-  const std::int64_t need = kChunkNeedFactor * static_cast<std::int64_t>(bytes);
+bool Defines(const pb::WriteChunksRequest& request) {
+  return std::any_of(request.messages().begin(), request.messages().end(),
+                     [](const auto& message) { return message.has_definitions(); });
+}
+
+// Its messages are there already, built: who finds no room soon comes again. Where some of them wait for numbers of their
+// series the others do, too.
+absl::StatusOr<MemoryRoom::Place> PlaceToWrite(MessageRooms& rooms,
+                                               const pb::WriteChunksRequest& request,
+                                               std::size_t bytes, SteadyTime deadline) {
+  const bool defines = Defines(request);
+  std::int64_t need = kChunkNeedFactor * static_cast<std::int64_t>(bytes);
+  if (defines) {
+    need =
+        std::max(need, kDefinitionNeedFactor * static_cast<std::int64_t>(request.SpaceUsedLong()));
+  }
   if (need <= kSmallNeedBytes) return MemoryRoom::Place();
   const SteadyTime until = std::min(deadline, SteadyTime::Now() + kRoomPatience);
-  auto place = rooms.chunks.Take(need, [until] { return !until.HasPassed(); });
+  MemoryRoom& room = defines ? rooms.others : rooms.chunks;
+  auto place = room.Take(need, [until] { return !until.HasPassed(); });
   if (place) return *std::move(place);
   return absl::ResourceExhaustedError("messages of others take all room; send it again");
 }
@@ -62,7 +75,7 @@ grpc::Status IngestService::WriteChunks(grpc::ServerContext* call,
         absl::StrCat("messages have ", bytes, " bytes, allowed are at most ", kMessageBytesMax)));
   }
   const SteadyTime deadline = DeadlineOf(*call, options_.write_wait_max);
-  const auto place = PlaceToWrite(rooms_, bytes, deadline);
+  const auto place = PlaceToWrite(rooms_, *request, bytes, deadline);
   if (!place.ok()) {
     return GrpcError(
         place.status(),

@@ -15,7 +15,7 @@ MaybeComplaint CheckLabels(absl::string_view field,
                            const google::protobuf::Map<std::string, std::string>& labels_untrusted,
                            Labels& out);
 
-// `over` wins over `under` where both have a name. Sorted.
+// `over` wins over `under` where both have a name. REQUIRES: both are sorted, with each name once; as is what comes out.
 Labels MergeLabels(const Labels& under, const Labels& over);
 
 }  // namespace stepwell

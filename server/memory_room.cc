@@ -46,6 +46,27 @@ MemoryRoom::Place MemoryRoom::Count(std::int64_t bytes) {
   return {this, bytes};
 }
 
+bool MemoryRoom::TryResize(Place& place, std::int64_t bytes) {
+  absl::MutexLock lock(&mu_);
+  const std::int64_t others = bytes_.load() - place.bytes_;
+  const bool fits =
+      bytes <= place.bytes_ || others == 0 || (!is_tight_ && others + bytes <= bytes_max_);
+  if (fits) ResizeLocked(place, bytes);
+  return fits;
+}
+
+void MemoryRoom::Resize(Place& place, std::int64_t bytes) {
+  absl::MutexLock lock(&mu_);
+  ResizeLocked(place, bytes);
+}
+
+void MemoryRoom::ResizeLocked(Place& place, std::int64_t bytes) {
+  STEPWELL_CHECK(place.room_ == nullptr || place.room_ == this);
+  bytes_ += bytes - place.bytes_;
+  place.bytes_ = bytes;
+  place.room_ = this;
+}
+
 void MemoryRoom::SetTight(bool is_tight) {
   absl::MutexLock lock(&mu_);
   is_tight_ = is_tight;

@@ -55,6 +55,11 @@ class MemoryRoom {
   std::optional<Place> TryTake(std::int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   // Of what is there whether there is room or not.
   Place Count(std::int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  // Makes it `bytes` in all, where they fit beside the others' or there are no others; false where it stays as it was. An empty
+  // place becomes one of this room.
+  [[nodiscard]] bool TryResize(Place& place, std::int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  // Of what is there whether there is room or not.
+  void Resize(Place& place, std::int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   // While it is, one at a time is let in.
   void SetTight(bool is_tight) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -66,6 +71,7 @@ class MemoryRoom {
     return this->bytes() == 0 || (!is_tight_ && this->bytes() + bytes <= bytes_max_);
   }
   void GiveBack(std::int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
+  void ResizeLocked(Place& place, std::int64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::int64_t bytes_max_;
   mutable absl::Mutex mu_;

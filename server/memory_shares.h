@@ -39,6 +39,7 @@ struct MemoryShares {
     kQueue,        // chunks that wait for their commit
     kUnfolded,     // committed samples that wait for their fold
     kCharts,       // what reads remember
+    kLists,        // lists of series that reads hold
     kLatest,       // newest values
     kFollowed,     // folded samples for those who follow
     kAnswers,      // HTTP: answers that wait for their clients

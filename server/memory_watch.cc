@@ -25,6 +25,7 @@ void MemoryWatch::Look(SteadyTime now) {
     log::Info(verdict.is_tight ? "memory_tight" : "memory_eased",
               {{"resident_bytes", resident_bytes}, {"memory_bytes", shares_.limit_bytes}});
     rooms_.SetTight(verdict.is_tight);
+    lists_.SetTight(verdict.is_tight);
   }
   if (verdict.trims) malloc_trim(0);
 }

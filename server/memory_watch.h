@@ -9,6 +9,7 @@
 
 #include "base/steady_time.h"
 #include "server/memory_pressure.h"
+#include "server/memory_room.h"
 #include "server/memory_shares.h"
 #include "server/message_rooms.h"
 
@@ -23,17 +24,21 @@ class MemoryWatch {
       : shares_(shares),
         rooms_(shares.of(MemoryShares::kMessages), shares.of(MemoryShares::kChunks),
                shares.of(MemoryShares::kDefinitions)),
+        lists_(shares.of(MemoryShares::kLists)),
         pressure_(shares.limit_bytes) {}
 
   // Gives back what malloc keeps where much is resident: some milliseconds then.
   void Look(SteadyTime now);
   const MemoryShares& shares() const { return shares_; }
   MessageRooms& rooms() { return rooms_; }
+  // What reads hold of lists of series.
+  MemoryRoom& lists() { return lists_; }
   bool is_tight() const { return rooms_.is_tight.load(std::memory_order_relaxed); }
 
  private:
   const MemoryShares shares_;
   MessageRooms rooms_;
+  MemoryRoom lists_;
   MemoryPressure pressure_;
 };
 

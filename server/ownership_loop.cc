@@ -175,8 +175,11 @@ absl::StatusOr<TakenOver> OwnershipLoop::TakeOverAndRenew(std::int64_t epoch) {
               owner->incarnation != parts_.recovery.state.incarnation();
   }
   worker.Join();
-  if (is_lost) return absl::AbortedError("the ownership was taken during the take-over");
-  return *std::move(taken);
+  if (!is_lost) return *std::move(taken);
+  // What it read is another owner's: a standby would answer reads, and be followed, from what nobody brings up to date.
+  parts_.recovery.heads.Clear();
+  parts_.recovery.registry.Clear();
+  return absl::AbortedError("the ownership was taken during the take-over");
 }
 
 // Heads are of the one before: nobody reads them under the new name. Who streams was told of the one before as the stream

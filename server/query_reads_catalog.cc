@@ -134,15 +134,13 @@ absl::StatusOr<v1::ListSeriesResponse> QueryReads::ListSeries(
         ReadPageToken("page_token", request_untrusted.page_token(), fingerprint, 1));
     after = SeriesNo{static_cast<std::int32_t>(place[0])};
   }
-  STEPWELL_ASSIGN_OR_RETURN(
-      std::vector<Series> series,
-      view->snapshot().ListSeries(view->trial_id(), selection, after, page_size + 1));
+  STEPWELL_ASSIGN_OR_RETURN(const TrialView::SeriesPage page,
+                            view->ReadSeriesPage(selection, after, page_size));
   v1::ListSeriesResponse response;
-  if (static_cast<std::int32_t>(series.size()) > page_size) {
-    series.pop_back();
-    response.set_next_page_token(MakePageToken(fingerprint, {Value(series.back().series_no)}));
+  if (page.has_more) {
+    response.set_next_page_token(MakePageToken(fingerprint, {Value(page.series.back().series_no)}));
   }
-  for (const Series& one : series) *response.add_series() = ToWire(one);
+  for (const Series& one : page.series) *response.add_series() = ToWire(one);
   STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(),
                             view->Completeness(selection.metric_group));
   return response;

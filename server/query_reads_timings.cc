@@ -88,19 +88,29 @@ v1::SummarizeTimingsResponse ToWire(const TimingTable& table) {
   return response;
 }
 
-// Whether a cap removed samples of the answer, or may have where not all gaps are told. What a window left unrecorded
-// was never there.
-bool IsRemoved(const v1::Completeness& completeness) {
-  const auto& gaps = completeness.gaps();
-  return completeness.gaps_truncated() ||
-         std::any_of(gaps.begin(), gaps.end(), [](const v1::Gap& gap) {
-           return gap.cause() == v1::GAP_CAUSE_CAP && gap.reason() != kWindowOverReason;
+// Whether a cap removed samples of the answer. What a window left unrecorded was never there.
+absl::StatusOr<bool> IsRemoved(TrialView& view, const TimeBounds& bounds,
+                               const v1::Completeness& completeness) {
+  const auto& told = completeness.gaps();
+  const auto is_removal = [](const v1::Gap& gap) {
+    return gap.cause() == v1::GAP_CAUSE_CAP && gap.reason() != kWindowOverReason;
+  };
+  if (std::any_of(told.begin(), told.end(), is_removal)) return true;
+  if (!completeness.gaps_truncated()) return false;
+  // So many gaps of any cause and group that some are not told: it may be among these.
+  STEPWELL_ASSIGN_OR_RETURN(
+      const GapList caps,
+      view.snapshot().ReadGaps(view.trial_id(), {.first_time_us = bounds.GapFirst(),
+                                                 .last_time_us = bounds.GapLast(),
+                                                 .cause = GapCause::kCap,
+                                                 .metric_group = kTimingGroup}));
+  return caps.truncated || std::any_of(caps.gaps.begin(), caps.gaps.end(), [](const Gap& gap) {
+           return gap.reason != kWindowOverReason;
          });
 }
 
 // Where a cap removed samples of the range, quantiles of what is left would pass for those of all.
 void LeaveOutQuantiles(v1::SummarizeTimingsResponse& response) {
-  if (!IsRemoved(response.completeness())) return;
   for (auto& timing : *response.mutable_timings()) {
     timing.clear_p50_seconds();
     timing.clear_p95_seconds();
@@ -173,7 +183,9 @@ absl::StatusOr<v1::SummarizeTimingsResponse> QueryReads::SummarizeTimings(
   response.set_attempt(attempt);
   STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(),
                             view->Completeness(kTimingGroup, bounds.GapFirst(), bounds.GapLast()));
-  LeaveOutQuantiles(response);
+  STEPWELL_ASSIGN_OR_RETURN(const bool is_removed,
+                            IsRemoved(*view, bounds, response.completeness()));
+  if (is_removed) LeaveOutQuantiles(response);
   return response;
 }
 

@@ -85,6 +85,7 @@ HeadChunkPtr MissingHead(const MissingRange& range) {
   head->trial_id = range.trial_id;
   head->writer_no = range.writer_no;
   head->sequence = range.last_sequence;
+  head->first_sequence = range.first_sequence;
   head->bytes = static_cast<std::int64_t>(sizeof(HeadChunk));
   Gap& gap = head->gaps.emplace_back();
   gap.writer_no = range.writer_no;

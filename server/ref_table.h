@@ -17,7 +17,7 @@ struct Ref {
   // Why it was refused.
   std::string refused_reason = {};
   // What was defined, so that a repeat is told from a change.
-  std::string fingerprint = {};
+  std::uint64_t fingerprint = 0;
 };
 
 using RefTable = absl::flat_hash_map<std::uint32_t, Ref>;

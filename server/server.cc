@@ -359,13 +359,14 @@ absl::Status Server::Parts::Serve() {
                                             *heads, *registry, *ingest_store, *reader, *director,
                                             *caps_store, *sweep_loop, *windows, clock, &*access});
   grpc->Register(&*ingest_service, pb::IngestService::service_full_name());
-  const QuerySources sources{*reader,
-                             *heads,
-                             clock,
-                             *registry,
-                             [this] { return state.incarnation(); },
-                             [this](TrialId trial_id) { return windows->IsOver(trial_id); },
-                             [this] { return state.undoubted_epoch(); }};
+  QuerySources sources{*reader,
+                       *heads,
+                       clock,
+                       *registry,
+                       [this] { return state.incarnation(); },
+                       [this](TrialId trial_id) { return windows->IsOver(trial_id); },
+                       [this] { return state.undoubted_epoch(); }};
+  sources.series_room = &memory.lists();
   const auto writers_wait = [this] {
     return memory.is_tight() || queue->bytes() >= queue->bytes_max() / 4 * 3;
   };

@@ -1,6 +1,7 @@
 #include "server/trial_view.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "server/query_wire.h"
 #include "server/series_choice.h"
 #include "server/series_group.h"
+#include "server/series_reading.h"
 
 namespace stepwell {
 namespace {
@@ -18,9 +20,27 @@ namespace {
 // How long a read waits for its trial's journal to be replayed, and how often it looks.
 constexpr absl::Duration kReplayPatience = absl::Seconds(20);
 constexpr absl::Duration kReplayPoll = absl::Milliseconds(20);
-constexpr std::int32_t kSeriesPerPage = 10'000;
 // Trials with more are asked for what is chosen of them.
 constexpr std::int32_t kSeriesRemembered = 10'000;
+
+// Of a page of series, as they lie in memory: well below what gRPC's clients take by default.
+constexpr std::size_t kPageBytes = 2 << 20;
+// The list, the answer, and the answer as it is sent.
+constexpr std::int64_t kPageCopies = 3;
+
+std::vector<const Series*> ChosenOf(const std::vector<Series>& all,
+                                    const std::vector<SeriesSelection>& selections) {
+  std::vector<const Series*> found;
+  for (const Series& series : all) {
+    const auto chosen = [&](const SeriesSelection& selection) {
+      return Matches(selection, series);
+    };
+    if (selections.empty() || std::any_of(selections.begin(), selections.end(), chosen)) {
+      found.push_back(&series);
+    }
+  }
+  return found;
+}
 
 std::int64_t OwnerEpoch(const QuerySources& sources) {
   return sources.owner_epoch == nullptr ? 0 : sources.owner_epoch();
@@ -206,55 +226,78 @@ absl::StatusOr<v1::Completeness> TrialView::Completeness(const std::string& metr
 
 absl::StatusOr<std::vector<Series>> TrialView::FindSeries(
     const std::vector<SeriesSelection>& selections) {
-  if (record_.series_count <= kSeriesRemembered) return FindRemembered(selections);
+  STEPWELL_ASSIGN_OR_RETURN(const auto remembered, ReadRemembered());
+  if (remembered != nullptr) return CopyOf(ChosenOf(*remembered, selections));
   std::map<SeriesNo, Series> found;
   for (const SeriesSelection& selection :
        selections.empty() ? std::vector<SeriesSelection>(1) : selections) {
+    SeriesReading reading(*snapshot_, trial_id(), sources_.series_room, series_place_);
     SeriesNo after{0};
-    for (;;) {
-      STEPWELL_ASSIGN_OR_RETURN(
-          std::vector<Series> page,
-          snapshot_->ListSeries(trial_id(), selection, after, kSeriesPerPage));
-      const bool last_page = static_cast<std::int32_t>(page.size()) < kSeriesPerPage;
-      if (!page.empty()) after = page.back().series_no;
-      for (Series& series : page) found.emplace(series.series_no, std::move(series));
+    for (bool is_last = false; !is_last;) {
+      STEPWELL_ASSIGN_OR_RETURN(SeriesReading::Piece piece,
+                                reading.Next(selection, after, kReadSeriesMax));
+      is_last = piece.is_last;
+      if (!piece.series.empty()) after = piece.series.back().series_no;
+      for (Series& series : piece.series) found.emplace(series.series_no, std::move(series));
       if (found.size() > kReadSeriesMax) {
         return absl::ResourceExhaustedError(
             absl::StrCat("over ", kReadSeriesMax, " series are chosen, limit ", kReadSeriesMax,
                          ": narrow the selector by metric_group, name or labels"));
       }
-      if (last_page) break;
     }
   }
   std::vector<Series> all;
+  all.reserve(found.size());
   for (auto& [series_no, series] : found) all.push_back(std::move(series));
   return all;
 }
 
-absl::StatusOr<std::vector<std::int32_t>> TrialView::CountSeries(
-    const std::vector<std::string>& metric_groups) {
-  if (record_.series_count > kSeriesRemembered) {
-    return std::vector<std::int32_t>(metric_groups.size(), record_.series_count);
-  }
-  STEPWELL_ASSIGN_OR_RETURN(const auto all,
-                            snapshot_->ReadAllSeries(trial_id(), record_.series_count));
-  return CountByGroup(*all, metric_groups);
+absl::StatusOr<std::vector<Series>> TrialView::CopyOf(const std::vector<const Series*>& series) {
+  std::size_t bytes = 0;
+  for (const Series* each : series) bytes += BytesOf(*each);
+  SeriesReading reading(*snapshot_, trial_id(), sources_.series_room, series_place_);
+  STEPWELL_RETURN_IF_ERROR(reading.Reserve(bytes));
+  std::vector<Series> copies;
+  copies.reserve(series.size());
+  for (const Series* each : series) copies.push_back(*each);
+  return copies;
 }
 
-absl::StatusOr<std::vector<Series>> TrialView::FindRemembered(
-    const std::vector<SeriesSelection>& selections) {
-  STEPWELL_ASSIGN_OR_RETURN(const auto all,
-                            snapshot_->ReadAllSeries(trial_id(), record_.series_count));
-  std::vector<Series> found;
-  for (const Series& series : *all) {
-    const auto chosen = [&](const SeriesSelection& selection) {
-      return Matches(selection, series);
-    };
-    if (selections.empty() || std::any_of(selections.begin(), selections.end(), chosen)) {
-      found.push_back(series);
-    }
+absl::StatusOr<TrialView::SeriesPage> TrialView::ReadSeriesPage(const SeriesSelection& selection,
+                                                                SeriesNo after,
+                                                                std::int32_t count) {
+  SeriesReading reading(*snapshot_, trial_id(), sources_.series_room, series_place_, kPageCopies);
+  SeriesPage page;
+  // One more than asked for, or the last of one that is full, tells that there are more.
+  const auto wanted = static_cast<std::size_t>(count) + 1;
+  std::size_t bytes = 0;
+  bool is_last = false;
+  while (!is_last && page.series.size() < wanted && bytes < kPageBytes) {
+    STEPWELL_ASSIGN_OR_RETURN(
+        SeriesReading::Piece piece,
+        reading.Next(selection, after, static_cast<std::int32_t>(wanted - page.series.size())));
+    is_last = piece.is_last;
+    if (!piece.series.empty()) after = piece.series.back().series_no;
+    bytes += piece.bytes;
+    std::move(piece.series.begin(), piece.series.end(), std::back_inserter(page.series));
   }
-  return found;
+  page.has_more = page.series.size() > 1 && (page.series.size() == wanted || !is_last);
+  if (page.has_more) page.series.pop_back();
+  return page;
+}
+
+absl::StatusOr<std::shared_ptr<const std::vector<Series>>> TrialView::ReadRemembered() {
+  if (record_.series_count > kSeriesRemembered) return nullptr;
+  return snapshot_->ReadAllSeries(trial_id(), record_.series_count);
+}
+
+absl::StatusOr<std::vector<std::int32_t>> TrialView::CountSeries(
+    const std::vector<std::string>& metric_groups) {
+  STEPWELL_ASSIGN_OR_RETURN(const auto all, ReadRemembered());
+  if (all == nullptr) {
+    return std::vector<std::int32_t>(metric_groups.size(), record_.series_count);
+  }
+  return CountByGroup(*all, metric_groups);
 }
 
 std::vector<std::int32_t> NumbersOf(const std::vector<Series>& series) {

@@ -18,6 +18,7 @@
 #include "base/steady_time.h"
 #include "base/uuid.h"
 #include "server/heads.h"
+#include "server/memory_room.h"
 #include "server/writer_liveness.h"
 #include "stepwell/v1/query.pb.h"
 #include "storage/read_store.h"
@@ -39,6 +40,8 @@ struct QuerySources {
   std::function<std::int64_t()> owner_epoch = nullptr;
   // Of one ListTrials.
   std::int32_t trials_looked_at_max = kTrialsLookedAtMax;
+  // Of lists of series, of all reads together; null = nobody counts.
+  MemoryRoom* series_room = nullptr;
 };
 
 // One call of a client.
@@ -108,8 +111,15 @@ class TrialView {
                                                 std::int64_t first_time_us = 0,
                                                 std::int64_t last_time_us = 0);
   // Those that any of `selections` chooses, each once, by number; no selection = all.
-  // kResourceExhausted beyond kReadSeriesMax.
+  // kResourceExhausted beyond kReadSeriesMax, and where there is no room for them.
   absl::StatusOr<std::vector<Series>> FindSeries(const std::vector<SeriesSelection>& selections);
+  // By number, from `after` on: at most `count`, or about 2 MiB of them. kResourceExhausted likewise.
+  struct SeriesPage {
+    std::vector<Series> series;
+    bool has_more = false;
+  };
+  absl::StatusOr<SeriesPage> ReadSeriesPage(const SeriesSelection& selection, SeriesNo after,
+                                            std::int32_t count);
   // How many series each of `metric_groups` (sorted, each once) has; all that the trial has where it has too many to count.
   absl::StatusOr<std::vector<std::int32_t>> CountSeries(
       const std::vector<std::string>& metric_groups);
@@ -123,12 +133,14 @@ class TrialView {
   void PresumeBook(TrialId trial_id);
   // False = it is not remembered.
   absl::StatusOr<bool> OpenRemembered(TrialId trial_id, const ReadCall& call);
-  absl::StatusOr<std::vector<Series>> FindRemembered(
-      const std::vector<SeriesSelection>& selections);
+  // Null where they are too many, or too large, to be remembered.
+  absl::StatusOr<std::shared_ptr<const std::vector<Series>>> ReadRemembered();
+  absl::StatusOr<std::vector<Series>> CopyOf(const std::vector<const Series*>& series);
   std::int64_t HeadSampleCount() const;
 
   const QuerySources sources_;
   HeadsPin pin_;
+  MemoryRoom::Place series_place_;
   std::shared_ptr<ReadSnapshot> snapshot_;  // that of the other views of one OpenAll
   TrialRecord record_;
   std::vector<WriterRecord> writers_;

@@ -4,10 +4,21 @@
 #include <utility>
 
 namespace stepwell {
+namespace {
 
-void JournalRing::Start(const std::array<JournalSegment, kSegmentCount>& found) {
+JournalSegment ReceivedBy(std::int64_t now_us, JournalSegment found) {
+  found.first_time_us = std::min(found.first_time_us, now_us);
+  found.last_time_us = std::min(found.last_time_us, now_us);
+  return found;
+}
+
+}  // namespace
+
+void JournalRing::Start(const std::array<JournalSegment, kSegmentCount>& found,
+                        std::int64_t now_us) {
   absl::MutexLock lock(&mu_);
-  segments_ = found;
+  std::transform(found.begin(), found.end(), segments_.begin(),
+                 [now_us](const JournalSegment& each) { return ReceivedBy(now_us, each); });
   const auto rank = [](const JournalSegment& each) {
     return std::pair(!each.is_damaged, each.last_time_us);
   };
@@ -90,9 +101,10 @@ std::vector<int> JournalRing::Damaged() const {
   return damaged;
 }
 
-void JournalRing::NoteFound(int segment, const JournalSegment& found) {
+void JournalRing::NoteFound(int segment, const JournalSegment& found, std::int64_t now_us) {
   absl::MutexLock lock(&mu_);
-  if (entered_[segment] == 0 && segments_[segment].is_damaged) segments_[segment] = found;
+  if (entered_[segment] > 0 || !segments_[segment].is_damaged) return;
+  segments_[segment] = ReceivedBy(now_us, found);
 }
 
 bool JournalRing::FullLocked(std::int64_t now_us) const {

@@ -56,8 +56,10 @@ class JournalRing {
   JournalRing() = default;
   explicit JournalRing(Limits limits) : limits_(limits) {}
 
-  // What the tables hold at start; the newest of them that is not damaged becomes the current one.
-  void Start(const std::array<JournalSegment, kSegmentCount>& found);
+  // What the tables hold at start; the newest of them that is not damaged becomes the current one. Rows' own times may be
+  // ahead of `now_us`, of a clock that was set back since, for hours: for what may go, and for a segment's age, all that is
+  // found was received by now.
+  void Start(const std::array<JournalSegment, kSegmentCount>& found, std::int64_t now_us);
   Entry Enter();
   // `time_us`, or later where an earlier commit had a later one: received times of commits ascend,
   // also when the clock steps back, so that replay finds the order of commits by them.
@@ -75,8 +77,8 @@ class JournalRing {
   // if it was that; if none is empty it stays that until one is.
   void NoteDamaged(int segment);
   std::vector<int> Damaged() const;
-  // What a damaged segment is found to hold later. Nothing happens where a commit is using it.
-  void NoteFound(int segment, const JournalSegment& found);
+  // What a damaged segment is found to hold later, as in Start. Nothing happens where a commit is using it.
+  void NoteFound(int segment, const JournalSegment& found, std::int64_t now_us);
   // Makes the next empty segment the current one if the current one is full enough, or damaged. False when
   // it is, and none is empty.
   bool AdvanceIfFull(std::int64_t now_us);

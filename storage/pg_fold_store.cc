@@ -146,12 +146,13 @@ absl::Status PgFoldStore::RecycleJournal(std::int64_t owner_epoch,
       break;
     }
   }
-  if (journal_->AdvanceIfFull(absl::ToUnixMicros(absl::Now()))) return failed;
+  const std::int64_t now_us = absl::ToUnixMicros(absl::Now());
+  if (journal_->AdvanceIfFull(now_us)) return failed;
   log::Warning("journal_ring_full", {{"current", journal_->current()}});
   // A disk may answer again.
   for (const int segment : journal_->Damaged()) {
     STEPWELL_ASSIGN_OR_RETURN(const JournalSegment found, ReadJournalSegment(*connection, segment));
-    journal_->NoteFound(segment, found);
+    journal_->NoteFound(segment, found, now_us);
   }
   return failed;
 }

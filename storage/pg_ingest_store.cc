@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
@@ -90,12 +91,13 @@ PgIngestStore::PgIngestStore(const Options& options, PgConnection::Options conne
       many_series_rest_({}),
       opens_(OpensTogether()),
       few_series_(SeriesTogether()),
+      many_series_({.count_max = 1}),
       owner_shelf_(OwnerOptions(options), 1) {}
 
 absl::Status PgIngestStore::ReadRing() {
   STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection, shelf_.Borrow());
   STEPWELL_ASSIGN_OR_RETURN(const auto segments, ReadJournalSegments(*connection));
-  ring_->Start(segments);
+  ring_->Start(segments, absl::ToUnixMicros(absl::Now()));
   return absl::OkStatus();
 }
 
@@ -108,10 +110,12 @@ absl::StatusOr<PgResult> Renew(PgConnection& connection, const OwnerClaim& claim
 absl::StatusOr<PgResult> Acquire(PgConnection& connection, const OwnerClaim& claim) {
   absl::StatusOr<PgResult> taken = absl::UnknownError("not asked");
   const absl::Status done = connection.InTransaction([&]() -> absl::Status {
-    STEPWELL_RETURN_IF_ERROR(
-        connection.Exec(sql::kLockOwnerToTake, {claim.master_id, claim.last_epoch}).status());
-    taken =
-        connection.Exec(sql::kAcquireOwnership, {claim.master_id, claim.address, claim.last_epoch});
+    STEPWELL_ASSIGN_OR_RETURN(
+        const PgResult locked,
+        connection.Exec(sql::kLockOwnerToTake, {claim.master_id, claim.last_epoch}));
+    const SqlText take =
+        locked.row_count() == 1 ? SqlText(sql::kTakeOwnership) : SqlText(sql::kBeginOwnership);
+    taken = connection.Exec(take, {claim.master_id, claim.address, claim.last_epoch});
     return taken.status();
   });
   STEPWELL_RETURN_IF_ERROR(done);

@@ -25,6 +25,7 @@
 #include "storage/pg_incarnation.h"
 #include "storage/pg_shelf.h"
 #include "storage/pg_writer.h"
+#include "storage/refusal_rest.h"
 #include "storage/turn_rest.h"
 
 namespace stepwell {
@@ -83,15 +84,17 @@ class PgIngestStore final : public IngestStore {
   struct SeriesCall;
   using TrialName = std::tuple<std::int64_t, std::string, std::string>;
   using Opens = CallGroups<TrialName, OpenCall>;
-  using FewSeries = CallGroups<TrialId, SeriesCall>;
+  using SeriesCalls = CallGroups<TrialId, SeriesCall>;
   static Opens::Options OpensTogether();
-  static FewSeries::Options SeriesTogether();
+  static SeriesCalls::Options SeriesTogether();
   void OpenAll(PgConnection& connection, std::span<OpenCall* const> calls);
   void FindSeriesOfAll(PgConnection& connection, TrialId trial_id,
                        std::span<SeriesCall* const> calls);
   absl::StatusOr<std::vector<SeriesNo>> FindManySeries(
       TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max,
       std::int64_t& created);
+  // One turn of it.
+  void FindSeriesInTurn(TrialId trial_id, SeriesCall& call);
 
   const std::shared_ptr<JournalRing> ring_;  // with PgFoldStore
   const std::shared_ptr<BookChanges> book_changes_;
@@ -104,7 +107,11 @@ class PgIngestStore final : public IngestStore {
   PgShelf many_series_shelf_;
   TurnRest many_series_rest_;  // for whoever has that shelf's one connection
   Opens opens_;
-  FewSeries few_series_;
+  SeriesCalls few_series_;
+  // Turns of one trial wait in a line of their own, so that a flood of it has one place among those of others.
+  SeriesCalls many_series_;
+  // Of trials that are full, few or many at once.
+  RefusalRest refusal_rest_;
   // One renewal at a time, and never behind other work: with a shelf of its own.
   PgShelf owner_shelf_;
   PgIncarnation incarnation_;  // for whoever has that shelf's one connection

@@ -22,11 +22,15 @@ constexpr std::size_t kOpensMax = 100;
 constexpr std::size_t kFewSeries = 100;
 // Of one turn and transaction: some 30 ms, so that turns are short, and one fdatasync for many.
 constexpr std::size_t kSeriesPerTurn = 1000;
-// Hundreds of turns of others.
+// Hundreds of turns of other trials.
 constexpr absl::Duration kManySeriesPatience = absl::Minutes(1);
 
 // What the database, or a rule, says of the data: it may be of one call alone, and the others are to be done.
 bool IsOfData(const absl::Status& status) { return absl::IsInvalidArgument(status); }
+
+std::size_t CountRefused(const std::vector<SeriesNo>& numbers) {
+  return static_cast<std::size_t>(std::count(numbers.begin(), numbers.end(), SeriesNo{}));
+}
 
 // Or why nothing was changed.
 absl::StatusOr<TrialId> ChangedTrial(
@@ -65,7 +69,7 @@ PgIngestStore::Opens::Options PgIngestStore::OpensTogether() {
           }};
 }
 
-PgIngestStore::FewSeries::Options PgIngestStore::SeriesTogether() {
+PgIngestStore::SeriesCalls::Options PgIngestStore::SeriesTogether() {
   return {.count_max = kSeriesPerTurn,
           .fits = [](std::span<SeriesCall* const> group, const SeriesCall& next) {
             std::size_t count = next.definitions.size();
@@ -123,6 +127,8 @@ absl::StatusOr<std::vector<SeriesNo>> PgIngestStore::FindOrCreateSeries(
   if (definitions.empty()) return std::vector<SeriesNo>();
   SeriesCall call{definitions, series_max};
   few_series_.Do(trial_id, call, [&](const auto& take) {
+    // Whoever comes meanwhile goes along.
+    absl::SleepFor(refusal_rest_.End(trial_id).Left());
     const absl::StatusOr<PgShelf::Loan> connection = shelf_.Borrow();
     const std::vector<SeriesCall*> group = take();
     if (connection.ok()) return FindSeriesOfAll(**connection, trial_id, group);
@@ -145,6 +151,7 @@ void PgIngestStore::FindSeriesOfAll(PgConnection& connection, TrialId trial_id,
     return FindOrCreateSeriesRows(connection, trial_id, definitions, calls.front()->series_max,
                                   created);
   });
+  if (numbers.ok()) refusal_rest_.After(trial_id, CountRefused(*numbers), SteadyTime::Now());
   // None of them was created, then.
   if (calls.size() > 1 && IsOfData(numbers.status())) {
     FindSeriesOfAll(connection, trial_id, calls.first(calls.size() / 2));
@@ -171,24 +178,39 @@ absl::StatusOr<std::vector<SeriesNo>> PgIngestStore::FindManySeries(
     std::int64_t& created) {
   std::vector<SeriesNo> numbers;
   while (numbers.size() < definitions.size()) {
-    const auto part = definitions.subspan(numbers.size(), kSeriesPerTurn);
-    STEPWELL_ASSIGN_OR_RETURN(const PgShelf::Loan connection,
-                              many_series_shelf_.Borrow(kManySeriesPatience));
-    absl::SleepFor(many_series_rest_.end().Left());
-    const SteadyTime begin = SteadyTime::Now();
-    std::vector<std::size_t> places;
-    const auto found = ChangeBook(book_changes_.get(), BookScope::Of(trial_id), [&] {
-      return FindOrCreateSeriesRows(*connection, trial_id, part, series_max, places);
+    SeriesCall call{definitions.subspan(numbers.size(), kSeriesPerTurn), series_max};
+    many_series_.Do(trial_id, call, [&](const auto& take) {
+      absl::SleepFor(refusal_rest_.End(trial_id).Left());
+      take();  // nobody goes along
+      FindSeriesInTurn(trial_id, call);
     });
-    created += static_cast<std::int64_t>(places.size());
-    STEPWELL_RETURN_IF_ERROR(found.status());
-    // Series that are known, as of a training that goes on, are looked up one turn after the other.
-    const bool is_flood =
-        !places.empty() || std::find(found->begin(), found->end(), SeriesNo{}) != found->end();
-    if (is_flood) many_series_rest_.After(begin, SteadyTime::Now());
-    numbers.insert(numbers.end(), found->begin(), found->end());
+    created += call.created_count;
+    STEPWELL_RETURN_IF_ERROR(call.numbers.status());
+    numbers.insert(numbers.end(), call.numbers->begin(), call.numbers->end());
   }
   return numbers;
+}
+
+void PgIngestStore::FindSeriesInTurn(TrialId trial_id, SeriesCall& call) {
+  const absl::StatusOr<PgShelf::Loan> connection = many_series_shelf_.Borrow(kManySeriesPatience);
+  if (!connection.ok()) {
+    call.numbers = connection.status();
+    return;
+  }
+  absl::SleepFor(many_series_rest_.end().Left());
+  const SteadyTime begin = SteadyTime::Now();
+  std::vector<std::size_t> created;
+  call.numbers = ChangeBook(book_changes_.get(), BookScope::Of(trial_id), [&] {
+    return FindOrCreateSeriesRows(**connection, trial_id, call.definitions, call.series_max,
+                                  created);
+  });
+  call.created_count = static_cast<std::int64_t>(created.size());
+  if (!call.numbers.ok()) return;
+  // Series that are known, as of a training that goes on, are looked up one turn after the other.
+  const std::size_t refused_count = CountRefused(*call.numbers);
+  const SteadyTime end = SteadyTime::Now();
+  if (!created.empty() || refused_count > 0) many_series_rest_.After(begin, end);
+  refusal_rest_.After(trial_id, refused_count, end);
 }
 
 }  // namespace stepwell

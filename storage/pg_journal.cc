@@ -364,8 +364,9 @@ absl::StatusOr<bool> TruncateIfFolded(PgConnection& connection, int segment,
   if (IsLockTimeout(free)) return false;
   STEPWELL_RETURN_IF_ERROR(free);
   const LongScans scans(connection);
-  // Who owns the database is asked last: the owner's renewals wait for who has asked, and a segment that grew while
-  // nothing could be emptied takes a minute to go through. What is carried is so, whoever carries it.
+  // Who owns the database is asked last, behind the writers' rows (pg_sql.h says why that makes no circle): a take-over waits
+  // for who has asked, and a segment that grew while nothing could be emptied takes a minute to go through. What is carried is
+  // so, whoever carries it.
   const absl::Status carried = InDdlTransaction(connection, [&]() -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(scans.Allow());
     STEPWELL_RETURN_IF_ERROR(CarryProgress(connection, segment));

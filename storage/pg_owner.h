@@ -20,8 +20,8 @@ absl::Status CheckOwner(PgConnection& connection, const std::vector<std::int64_t
 absl::StatusOr<std::vector<std::int64_t>> CheckOwnerOfLiving(
     PgConnection& connection, const std::vector<std::int64_t>& trials, std::int64_t owner_epoch);
 
-// For what belongs to no trial: holds the masters row FOR SHARE until the transaction ends. kAborted
-// when it is another master's; without a row nobody has ever owned the database.
+// For what belongs to no trial: holds the masters row FOR KEY SHARE until the transaction ends, which a take-over waits for.
+// kAborted when it is another master's; without a row nobody has ever owned the database.
 absl::Status CheckMaster(PgConnection& connection, std::int64_t owner_epoch);
 
 }  // namespace stepwell

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "storage/series_pieces.h"
+
 namespace stepwell {
 namespace {
 
@@ -22,9 +24,9 @@ PgReadMemory::Options PgReadMemory::Options::Of(std::size_t bytes) {
   Options options;
   const double factor = static_cast<double>(bytes) / static_cast<double>(kBytes);
   for (std::size_t Options::*part :
-       {&Options::series_max, &Options::names_max, &Options::tick_bytes_max,
-        &Options::grid_bytes_max, &Options::rollup_bytes_max, &Options::usage_max,
-        &Options::book_bytes_max, &Options::range_bytes_max}) {
+       {&Options::series_max, &Options::series_bytes_max, &Options::names_max,
+        &Options::tick_bytes_max, &Options::grid_bytes_max, &Options::rollup_bytes_max,
+        &Options::usage_max, &Options::book_bytes_max, &Options::range_bytes_max}) {
     options.*part = static_cast<std::size_t>(factor * static_cast<double>(options.*part));
   }
   return options;
@@ -133,12 +135,30 @@ void PgReadMemory::NoteTrial(const TrialSelector& selector, TrialId trial_id,
 }
 
 void PgReadMemory::NoteSeries(TrialId trial_id, AllSeries series, std::int64_t age) {
+  const std::size_t bytes = BytesOf(*series);
   absl::MutexLock lock(&mu_);
-  if (age != age_ || series->size() > options_.series_max) return;
+  if (age != age_ || series->size() > options_.series_max || bytes > series_bytes_max()) {
+    return;
+  }
   ForgetLocked(trial_id);
   series_count_ += series->size();
-  series_.push_front({trial_id, std::move(series)});
-  while (series_count_ > options_.series_max) ForgetLocked(series_.back().trial_id);
+  series_bytes_ += bytes;
+  series_.push_front({trial_id, std::move(series), bytes});
+  while (series_count_ > options_.series_max || series_bytes_ > options_.series_bytes_max) {
+    ForgetLocked(series_.back().trial_id);
+  }
+}
+
+bool PgReadMemory::HasTooLargeSeries(TrialId trial_id) const {
+  absl::MutexLock lock(&mu_);
+  return too_large_.contains(trial_id);
+}
+
+void PgReadMemory::NoteTooLargeSeries(TrialId trial_id, std::int64_t age) {
+  absl::MutexLock lock(&mu_);
+  if (age != age_) return;
+  if (too_large_.size() >= options_.names_max) too_large_.clear();
+  too_large_.insert(trial_id);
 }
 
 void PgReadMemory::NoteUsage(TrialId trial_id, Usage usage, std::int64_t age) {
@@ -196,6 +216,8 @@ void PgReadMemory::Clear() {
   projects_.clear();
   series_.clear();
   series_count_ = 0;
+  series_bytes_ = 0;
+  too_large_.clear();
   usage_.clear();
   usage_count_ = 0;
   books_.Clear();
@@ -221,6 +243,7 @@ void PgReadMemory::ForgetLocked(TrialId trial_id) {
   });
   if (known == series_.end()) return;
   series_count_ -= known->series->size();
+  series_bytes_ -= known->bytes;
   series_.erase(known);
 }
 

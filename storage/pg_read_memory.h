@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,8 +38,9 @@ class PgReadMemory {
  public:
   using AllSeries = std::shared_ptr<const std::vector<Series>>;
   struct Options {
-    // About 30 MB.
     std::size_t series_max = 100'000;
+    // Of their lists, whatever labels they have. One that takes over half of it is not read whole, nor remembered.
+    std::size_t series_bytes_max = 30 << 20;
     std::size_t names_max = 10'000;
     // Ticks of samples: a day of 1 Hz of 30 writers. Grids of rollups: two weeks of them.
     std::size_t tick_bytes_max = 32 << 20;
@@ -66,6 +68,11 @@ class PgReadMemory {
   // Where it is known to lie in one of `projects`.
   std::optional<TrialId> TrialOf(const TrialSelector& selector, const ProjectFilter& projects) const
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Of one list.
+  std::size_t series_bytes_max() const { return options_.series_bytes_max / 2; }
+  // Whether it was found to take more: series only get more.
+  bool HasTooLargeSeries(TrialId trial_id) const ABSL_LOCKS_EXCLUDED(mu_);
+  void NoteTooLargeSeries(TrialId trial_id, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
   // Null = unknown.
   AllSeries SeriesOf(TrialId trial_id) ABSL_LOCKS_EXCLUDED(mu_);
   // What some snapshot read last; null = unknown.
@@ -115,6 +122,7 @@ class PgReadMemory {
   struct Remembered {
     TrialId trial_id{};
     AllSeries series;
+    std::size_t bytes = 0;
   };
   void ForgetLocked(TrialId trial_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
@@ -126,6 +134,8 @@ class PgReadMemory {
   // Used last first.
   std::list<Remembered> series_ ABSL_GUARDED_BY(mu_);
   std::size_t series_count_ ABSL_GUARDED_BY(mu_) = 0;
+  std::size_t series_bytes_ ABSL_GUARDED_BY(mu_) = 0;
+  std::set<TrialId> too_large_ ABSL_GUARDED_BY(mu_);
   std::map<TrialId, Usage> usage_ ABSL_GUARDED_BY(mu_);
   std::size_t usage_count_ ABSL_GUARDED_BY(mu_) = 0;
   BookMemory books_ ABSL_GUARDED_BY(mu_);

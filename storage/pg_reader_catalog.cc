@@ -11,6 +11,7 @@
 #include "storage/pg_profiling.h"
 #include "storage/pg_reader_snapshot.h"
 #include "storage/pg_reader_sql.h"
+#include "storage/series_pieces.h"
 
 namespace stepwell {
 namespace {
@@ -180,7 +181,8 @@ PgReadLink::Ticket PgReaderSnapshot::AskGaps(TrialId trial_id, const GapFilter& 
   if (book.gaps != 0 && book.gap_filter == filter) return std::exchange(book.gaps, 0);
   return link_.Queue(
       ReadQuery::kGaps, sql::kListGaps,
-      {Value(trial_id), filter.first_time_us, filter.last_time_us, std::int64_t{filter.limit} + 1},
+      {Value(trial_id), filter.first_time_us, filter.last_time_us, std::int64_t{filter.limit} + 1,
+       static_cast<std::int16_t>(filter.cause.value_or(GapCause{})), filter.metric_group},
       ReadPlan::kOnce);
 }
 
@@ -249,14 +251,26 @@ absl::StatusOr<std::shared_ptr<const std::vector<Series>>> PgReaderSnapshot::Rea
   const auto wanted = static_cast<std::size_t>(series_count);
   PgReadMemory::AllSeries known = memory_.SeriesOf(trial_id);
   if (known != nullptr && known->size() == wanted) return known;
+  if (memory_.HasTooLargeSeries(trial_id)) return nullptr;
   std::vector<Series> all;
   // More than there are: somebody's newer snapshot has noted them already.
   if (known != nullptr)
     all.assign(known->begin(), known->begin() + std::min(wanted, known->size()));
-  if (all.size() < wanted) {
-    const SeriesNo after{static_cast<std::int32_t>(all.size())};
-    STEPWELL_ASSIGN_OR_RETURN(std::vector<Series> more,
-                              ListSeries(trial_id, {}, after, series_count - Value(after)));
+  SeriesPieces pieces;
+  std::size_t bytes = BytesOf(all);
+  for (bool is_last = all.size() >= wanted; !is_last;) {
+    const auto left = static_cast<std::int32_t>(wanted - all.size());
+    const std::int32_t asked = std::min(left, pieces.count());
+    const SeriesNo after = all.empty() ? SeriesNo{0} : all.back().series_no;
+    STEPWELL_ASSIGN_OR_RETURN(std::vector<Series> more, ListSeries(trial_id, {}, after, asked));
+    is_last = asked == left || static_cast<std::int32_t>(more.size()) < asked;
+    const std::size_t more_bytes = BytesOf(more);
+    pieces.Note(more.size(), more_bytes);
+    bytes += more_bytes;
+    if (bytes > memory_.series_bytes_max()) {
+      memory_.NoteTooLargeSeries(trial_id, link_.memory_age());
+      return nullptr;
+    }
     std::move(more.begin(), more.end(), std::back_inserter(all));
   }
   const bool is_dense =

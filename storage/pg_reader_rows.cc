@@ -20,8 +20,7 @@ constexpr int kPageRows = 256;
 constexpr char kClose[] = "close stepwell_rows";
 // No row spans more: what makes a read of a range look back only so far in the index.
 constexpr std::int64_t kRowSpanUs = 24 * INT64_C(3'600'000'000);
-// Rows of a series that may hold its newest sample: those of several writers and tick groups
-// overlap, those of one do not.
+// Of a series in one place, those that end last: several may end at one time.
 constexpr int kNewestRows = 8;
 
 // After the leading column that tells recent from merged, in the order of sql::kRowHead.
@@ -164,17 +163,44 @@ SqlText RowsSql(const RowFilter& filter, const std::vector<LeafRange>& leaves, L
 
 // The same, series by series, so that each is found by the index: where a leaf was never analyzed, or is
 // planned for while it is small, PostgreSQL walks through all series of the trial for an array of them.
-// `each` ends what is asked of a series in one place, and keeps it a query of its own.
+// What is asked of a series in one place stays a query of its own by its offset.
 SqlText RowsBySeriesSql(const RowFilter& filter, const std::vector<LeafRange>& leaves,
-                        LeafPlaces by, LookBack look_back, const SqlText& each,
-                        Statement& statement) {
+                        LeafPlaces by, LookBack look_back, Statement& statement) {
   const SqlText wanted = statement.Add(PgArray(filter.series_nos));
   Arms arms = ArmsOf(filter, leaves, by, look_back, "series_no = wanted.no", statement);
   arms.merged.push_back(std::move(arms.recent));
-  for (SqlText& arm : arms.merged) arm = SqlCat({"(", arm, each, ")"});
+  for (SqlText& arm : arms.merged) arm = SqlCat({"(", arm, " offset 0)"});
   return SqlCat({"select r.* from unnest(", wanted,
                  "::integer[]) as wanted (no) cross join lateral (",
                  SqlJoin(arms.merged, " union all "), ") r"});
+}
+
+// For each series the rows that end last, in each place. Rows of several writers and tick groups overlap: one that began
+// long ago may end after all that began later. So the row that begins last only tells where to look: what ends as late as it
+// does or later began a row's span before that at most. As a rule that is one row.
+SqlText NewestSql(const RowFilter& filter, const std::vector<LeafRange>& leaves, LeafPlaces by,
+                  Statement& statement) {
+  const SqlText wanted = statement.Add(PgArray(filter.series_nos));
+  const SqlText trial = statement.Add(Value(filter.trial_id));
+  const SqlText fold_no = statement.Add(Value(filter.fold_no_max));
+  const auto arm = [&](SqlPiece recent, const SqlText& place) {
+    const SqlText rows =
+        SqlCat({" from ", place, " and trial_id = ", trial, " and series_no = wanted.no"});
+    return SqlCat({"(select m.* from (select last_time_us as ends", rows,
+                   " order by first_time_us desc limit 1) n cross join lateral (select ",
+                   ColumnsSql(recent, "false"), rows,
+                   " and last_time_us >= n.ends and first_time_us >= n.ends - ",
+                   SqlInteger(kRowSpanUs), " order by last_time_us desc limit ",
+                   SqlInteger(kNewestRows), ") m)"});
+  };
+  std::vector<SqlText> arms;
+  for (const SqlText& place : PlacesOf("metrics", leaves, by, statement.params)) {
+    arms.push_back(arm("false", place));
+  }
+  arms.push_back(arm("true", SqlCat({"stepwell.recent where fold_no <= ", fold_no})));
+  return SqlCat({"select r.* from unnest(", wanted,
+                 "::integer[]) as wanted (no) cross join lateral (", SqlJoin(arms, " union all "),
+                 ") r"});
 }
 
 TickKey TickKeyAt(const PgResult& page, int row) {
@@ -233,8 +259,8 @@ std::unique_ptr<PgRowCursor> PgRowCursor::Open(PgReadLink& link, const RowFilter
 
 void PgRowCursor::AskFirstPage(LookBack look_back) {
   Statement statement;
-  SqlText sql = SqlCat({RowsBySeriesSql(filter_, leaves_, by_, look_back, " offset 0", statement),
-                        kInOrder, " limit ", SqlInteger(kPageRows + 1)});
+  SqlText sql = SqlCat({RowsBySeriesSql(filter_, leaves_, by_, look_back, statement), kInOrder,
+                        " limit ", SqlInteger(kPageRows + 1)});
   next_page_ =
       link_.Queue(ReadQuery::kRows, std::move(sql), std::move(statement.params), ReadPlan::kOnce);
 }
@@ -257,9 +283,7 @@ std::unique_ptr<PgRowCursor> PgRowCursor::OpenNewest(PgReadLink& link, const Row
   std::unique_ptr<PgRowCursor> cursor(
       new PgRowCursor(link, filter, PickLeaves(usage, filter.start_us, filter.end_us)));
   Statement statement;
-  const SqlText newest = SqlCat({" order by first_time_us desc limit ", SqlInteger(kNewestRows)});
-  SqlText sql =
-      RowsBySeriesSql(filter, cursor->leaves_, cursor->by_, LookBack::kRows, newest, statement);
+  SqlText sql = NewestSql(filter, cursor->leaves_, cursor->by_, statement);
   cursor->Declare(ReadQuery::kNewestRows, std::move(sql), std::move(statement.params));
   return cursor;
 }

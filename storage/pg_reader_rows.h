@@ -22,7 +22,8 @@ class PgRowCursor final : public RowCursor {
   static std::unique_ptr<PgRowCursor> Open(PgReadLink& link, const RowFilter& filter,
                                            const std::vector<UsageRecord>& usage,
                                            LookBack look_back);
-  // For each series the newest few rows, as ReadLatest needs them; not ordered.
+  // For each series the few rows that end last, as ReadLatest needs them; not ordered. A range or batches of `filter` do
+  // not count.
   static std::unique_ptr<PgRowCursor> OpenNewest(PgReadLink& link, const RowFilter& filter,
                                                  const std::vector<UsageRecord>& usage);
 

@@ -130,7 +130,7 @@ where s.trial_id = $1 and ($2 = '' or s.metric_group = $2) and ($3 = '' or s.nam
   and (cardinality($6::integer[]) = 0 or s.series_no = any($6)) and s.series_no > $7
 order by s.series_no limit $8)";
 
-// $1 trial, $2 and $3 first and last time (both 0 = all), $4 limit + 1.
+// $1 trial, $2 and $3 first and last time (both 0 = all), $4 limit + 1, $5 cause (0 = any), $6 metric group ('' = any).
 inline constexpr char kListGaps[] = R"(
 select writer_no, cause, metric_group, sample_count, first_time_us, last_time_us,
        first_sequence, last_sequence, reason
@@ -138,6 +138,7 @@ from stepwell.gaps
 where trial_id = $1
   and (($2 = 0 and $3 = 0) or (first_time_us = 0 and last_time_us = 0)
        or (last_time_us >= $2 and first_time_us <= $3))
+  and ($5 = 0 or cause = $5) and ($6 = '' or metric_group in ('', $6))
 order by gap_no limit $4)";
 
 inline constexpr char kReadUsage[] = R"(

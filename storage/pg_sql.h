@@ -1,7 +1,9 @@
 // The SQL of ingest, by name. Values are bound; nothing is pasted in but segment numbers of ours.
 //
 // Order of locks, everywhere: masters, progress_book, trials (ascending), writers (ascending), so that
-// commits, folds, opens and take-overs never wait for each other in a circle. A transaction that writes a
+// commits, folds, opens and take-overs never wait for each other in a circle. One asks who owns the database last, what empties
+// a segment of the journal: it holds writers, then masters FOR KEY SHARE. For that it waits behind nobody but who is taking the
+// database (kLockOwnerToTake), once that one holds the row, and that transaction locks nothing else. A transaction that writes a
 // trial's data holds its row FOR KEY SHARE while it checks owner_epoch; whoever raises owner_epoch
 // locks it FOR UPDATE first. Numbering writers and series (FOR NO KEY UPDATE) waits for neither.
 #pragma once
@@ -11,26 +13,32 @@
 
 namespace stepwell::sql {
 
-// $1 master id, $2 address, $3 newest epoch that this process held (0 = none). The same id alone
-// is enough once only: two processes with one id would else take over from each other for ever. An epoch is above $3 also
-// where the row was set back (a recovery): what a process remembers goes by the epoch.
-inline constexpr char kAcquireOwnership[] = R"(
-insert into stepwell.masters as m (slot, master_id, epoch, address, renewed_time, migration)
-values (0, $1, $3::bigint + 1, $2, clock_timestamp(), 10)
-on conflict (slot) do update
-  set master_id = excluded.master_id, address = excluded.address,
-      epoch = greatest(m.epoch, $3) + 1, renewed_time = clock_timestamp(), migration = excluded.migration
-  where (m.master_id = excluded.master_id and $3 in (0, m.epoch))
-     or m.renewed_time < clock_timestamp() - interval '10 seconds'
-returning epoch)";
-
-// Before it takes what is another's, or a former process's: waits for the transactions that asked who owns it.
+// Before it takes what is another's, or a former process's: waits for the transactions that asked who owns it, and holds the
+// row until it is taken. No row = it may not be taken, or nobody has ever owned it. $1 master id, $2 newest epoch that this
+// process held (0 = none). The same id alone is enough once only: two processes with one id would else take over from each
+// other for ever.
 inline constexpr char kLockOwnerToTake[] = R"(
 select epoch from stepwell.masters
 where slot = 0
   and ((master_id = $1 and $2::bigint in (0, epoch))
        or renewed_time < clock_timestamp() - interval '10 seconds')
 for update)";
+
+// Only with the row held by kLockOwnerToTake, which alone tells who may: it may lapse, or be released, behind an answer that it
+// may not be taken, and this UPDATE waits for nobody who has asked (it changes no key). $1 master id, $2 address, $3 as $2
+// above: an epoch is above it also where the row was set back (a recovery), for what a process remembers goes by the epoch.
+inline constexpr char kTakeOwnership[] = R"(
+update stepwell.masters
+set master_id = $1, address = $2, epoch = greatest(epoch, $3::bigint) + 1,
+    renewed_time = clock_timestamp(), migration = 10
+where slot = 0
+returning epoch)";
+// Of a database that nobody has ever owned.
+inline constexpr char kBeginOwnership[] = R"(
+insert into stepwell.masters (slot, master_id, epoch, address, renewed_time, migration)
+values (0, $1, $3::bigint + 1, $2, clock_timestamp(), 10)
+on conflict (slot) do nothing
+returning epoch)";
 
 inline constexpr char kRenewOwnership[] = R"(
 update stepwell.masters set renewed_time = clock_timestamp(), address = $2
@@ -296,12 +304,17 @@ order by g.gap_no)";
 // --- series ---
 
 // $1 trial, then vectors: group, name, hash of the labels.
+// Each by its key, which the limit, of what is unique, makes sure of: as a join, a table that was not analyzed since it grew
+// is read whole, and hashed, for each thousand.
 inline constexpr char kFindSeries[] = R"(
 select k.ordinal::integer, s.series_no, s.kind, s.unit
 from unnest($2::text[], $3::text[], $4::bytea[]) with ordinality
        as k (metric_group, name, labels_hash, ordinal)
-join stepwell.series s on s.trial_id = $1 and s.metric_group = k.metric_group
-  and s.name = k.name and s.labels_hash = k.labels_hash)";
+cross join lateral (
+  select series_no, kind, unit from stepwell.series
+  where trial_id = $1 and metric_group = k.metric_group and name = k.name
+    and labels_hash = k.labels_hash
+  limit 1) as s)";
 inline constexpr char kReadSeriesCount[] =
     "select series_count from stepwell.trials where trial_id = $1 and deleted_time is null";
 inline constexpr char kLockSeriesCount[] =

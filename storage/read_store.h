@@ -109,11 +109,15 @@ struct GapList {
   bool samples_missing = false;
 };
 
-// Only gaps that may touch this are listed; both 0 = all.
+// Only gaps that may touch these times are listed; both 0 = all.
 struct GapFilter {
   std::int64_t first_time_us = 0;
   std::int64_t last_time_us = 0;
   std::int32_t limit = 1000;
+  // Only those of this cause; none = of any.
+  std::optional<GapCause> cause = {};
+  // Only those of this group or of all groups; empty = of any.
+  std::string metric_group = {};
 
   bool operator==(const GapFilter&) const = default;
 };
@@ -265,7 +269,8 @@ class ReadSnapshot {
   [[nodiscard]] virtual absl::StatusOr<std::vector<Series>> ListSeries(
       TrialId trial_id, const SeriesSelection& selection, SeriesNo after, std::int32_t limit) = 0;
   // The first `series_count` of the trial, which are all that the snapshot has: ReadTrial says how many.
-  // From memory where they are known, since a series never changes.
+  // From memory where they are known, since a series never changes. Null where they are too large to be remembered
+  // (ListSeries reads them in pages).
   [[nodiscard]] virtual absl::StatusOr<std::shared_ptr<const std::vector<Series>>> ReadAllSeries(
       TrialId trial_id, std::int32_t series_count) = 0;
   [[nodiscard]] virtual absl::StatusOr<GapList> ReadGaps(TrialId trial_id,

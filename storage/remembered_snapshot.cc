@@ -187,6 +187,9 @@ GapList GapsIn(const GapList& all, const GapFilter& filter) {
     const bool touches =
         gap.last_time_us >= filter.first_time_us && gap.first_time_us <= filter.last_time_us;
     if (!is_any && !is_everywhere && !touches) continue;
+    if (filter.cause && gap.cause != *filter.cause) continue;
+    const bool is_of_all = filter.metric_group.empty() || gap.metric_group.empty();
+    if (!is_of_all && gap.metric_group != filter.metric_group) continue;
     list.truncated = std::ssize(list.gaps) == filter.limit;
     if (list.truncated) break;
     list.gaps.push_back(gap);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "storage/series_pieces.h"
 
 namespace stepwell {
 
@@ -21,19 +22,6 @@ absl::StatusOr<std::shared_ptr<const TrialBook>> ReadBookOf(ReadSnapshot& snapsh
   return std::shared_ptr<const TrialBook>(std::move(book));
 }
 
-namespace {
-
-// Of a label in its map, and of its two texts.
-constexpr std::size_t kLabelBytes = 128;
-
-std::size_t BytesOf(const Series& series) {
-  const SeriesKey& key = series.definition.key;
-  return sizeof(series) + key.metric_group.size() + key.name.size() +
-         series.definition.unit.size() + key.labels.size() * kLabelBytes;
-}
-
-}  // namespace
-
 std::size_t BytesOf(const TrialBook& book) {
   std::size_t bytes =
       sizeof(TrialBook) + book.record.project.size() + book.record.external_id.size();
@@ -42,9 +30,7 @@ std::size_t BytesOf(const TrialBook& book) {
   for (const Gap& gap : book.gaps.gaps) {
     bytes += sizeof(gap) + gap.metric_group.size() + gap.reason.size();
   }
-  if (book.series != nullptr) {
-    for (const Series& series : *book.series) bytes += BytesOf(series);
-  }
+  if (book.series != nullptr) bytes += BytesOf(*book.series);
   return bytes;
 }
 

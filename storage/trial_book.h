@@ -19,7 +19,7 @@ struct TrialBook {
   std::vector<UsageRecord> usage = {};
   // By GapFilter{}.
   GapList gaps = {};
-  // Null beyond kBookSeriesMax.
+  // Null beyond kBookSeriesMax, and where they are too large to be remembered.
   std::shared_ptr<const std::vector<Series>> series = {};
 };
 

@@ -13,7 +13,7 @@
 namespace stepwell::bench {
 namespace {
 
-constexpr absl::Duration kPatience = absl::Seconds(60);
+constexpr absl::Duration kPatience = absl::Minutes(3);
 // Longer than the interval of folds that the bench sets: then none is under way.
 constexpr absl::Duration kQuiet = absl::Milliseconds(700);
 // A master renews its row, PostgreSQL notes running transactions.

@@ -7,15 +7,21 @@
 //   beside.ack_p99_dump      beside pg_dump
 //   beside.ack_p99_all       all of that at once
 //   beside.ack_p99_flood     beside a client that names new series as fast as it can, by what it is without,
-//                            right before (--flood: this alone)
+//                            right before (--flood: this alone; --few: by messages of 100 series, not of 10,000)
 // And what sweeps do:
 //   beside.leaf_lock         how long the sweep of a leaf holds its tables, or their parents
 //   beside.leaf_wal          bytes of write-ahead log of that
-//   beside.leaf_lock_many, .leaf_wal_many    the same where a thousand trials have lines of the ledger in the
-//                            leaf, six each, and gaps are noted of them all (--leaf: these four alone)
+//   beside.ack_p99_leaf      beside that
+//   beside.leaf_lock_many, .leaf_wal_many, .ack_p99_leaf_many    the same where a thousand trials have lines of the
+//                            ledger in the leaf, six each, and gaps are noted of them all
+//   beside.leaf_wal_many_samples, .leaf_wal_many_rollups    the same, where rollups outlive samples: what goes on the
+//                            day of the samples, and later (--leaf: all of leaves alone)
+//   beside.ddl_lock          how long any session of the master's held a table so that nobody could write it, while
+//                            rings are emptied and leaves attached
 //   beside.caps_bytes        how far from its cap a trial's bytes are after a sweep
 //   beside.caps_samples      by how many rows the worst series is off its cap
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -56,6 +62,10 @@ constexpr int kManyCount = 1000;
 // Leaves of days before yesterday are swept; those of three days and more are dropped, too.
 constexpr int kOldestDaysAgo = 200;
 constexpr int kManyDaysAgo = 100;
+constexpr int kOutlivedDaysAgo = 50;
+// Rollups of that class outlive samples.
+constexpr int kOutlivedDays = 400;
+constexpr absl::Duration kDdlPatience = absl::Seconds(20);
 constexpr absl::Duration kFloodPatience = absl::Minutes(3);
 
 struct Plan {
@@ -103,10 +113,7 @@ class Bench {
         load_(master_.grpc_address(), "load") {}
 
   absl::Status Prepare() {
-    v1::Caps ages;
-    ages.set_raw_age_seconds(86'400);
-    ages.set_rollup_age_seconds(86'400);
-    STEPWELL_RETURN_IF_ERROR(admin_->SetCaps("", ages));
+    STEPWELL_RETURN_IF_ERROR(SetAges(1));
     STEPWELL_RETURN_IF_ERROR(Fill(kLeafTrial, plan_.leaf_chunks));
     STEPWELL_RETURN_IF_ERROR(Fill(kShortTrial, 1));
     v1::Caps bytes;
@@ -117,6 +124,7 @@ class Bench {
 
   absl::Status Run(int run) {
     STEPWELL_RETURN_IF_ERROR(Acks());
+    STEPWELL_RETURN_IF_ERROR(DdlLocks(run));
     STEPWELL_RETURN_IF_ERROR(Leaf(run));
     STEPWELL_RETURN_IF_ERROR(OfCaps(absl::StrCat("kept-", run)));
     Tell(run);
@@ -128,16 +136,42 @@ class Bench {
   // Behind those of few trials.
   absl::Status PrepareManyTrials() {
     STEPWELL_RETURN_IF_ERROR(FillManyTrials(master_.grpc_address(), kManyTrials, kManyCount));
-    return admin_->AwaitMerged(kLikeMany);
+    STEPWELL_RETURN_IF_ERROR(admin_->AwaitMerged(kLikeMany));
+    // A class of such ages is there from then on, also where all later rows are of class 1 again.
+    STEPWELL_RETURN_IF_ERROR(SetAges(kOutlivedDays));
+    STEPWELL_ASSIGN_OR_RETURN(
+        const std::int64_t keep_class,
+        admin_->Number(absl::StrCat("select keep_class::bigint from stepwell.keep_classes where "
+                                    "rollup_age = make_interval(secs => 86400.0 * ",
+                                    kOutlivedDays, ")")));
+    outlived_class_ = static_cast<int>(keep_class);
+    return SetAges(1);
   }
 
   absl::Status ManyTrials(int run) { return OfLeaf("_many", kLikeMany, kManyDaysAgo - 2 * run); }
 
+  // Behind those whose ages are equal: updates leave the ledger another one than it was.
+  absl::Status Outlived(int run) {
+    const OldLeaf leaf = {.days_ago = kOutlivedDaysAgo - run, .keep_class = outlived_class_};
+    STEPWELL_RETURN_IF_ERROR(KeepRollupsFor(*admin_, outlived_class_, kOutlivedDays));
+    STEPWELL_RETURN_IF_ERROR(MakeOldLeaf(*admin_, kLikeMany, leaf));
+    STEPWELL_RETURN_IF_ERROR(LetADayPass(*admin_, kLikeMany));
+    STEPWELL_RETURN_IF_ERROR(NoteWal("leaf_wal_many_samples",
+                                     "giving up the samples of a leaf of 1000 trials, whose "
+                                     "rollups stay, emptying and dropping it",
+                                     leaf, Until::kSamplesGone));
+    STEPWELL_RETURN_IF_ERROR(KeepRollupsFor(*admin_, outlived_class_, 1));
+    STEPWELL_RETURN_IF_ERROR(LetADayPass(*admin_, kLikeMany));
+    return NoteWal("leaf_wal_many_rollups", "the same of its rollups, later", leaf,
+                   Until::kAllGone);
+  }
+
   // Behind all others: a flood leaves 200,000 series in the tables.
-  absl::Status Flood(int run) {
+  absl::Status Flood(int run, int message_definitions) {
     STEPWELL_RETURN_IF_ERROR(admin_->AwaitQuiet());
     STEPWELL_ASSIGN_OR_RETURN(const double alone_ms, load_.AckP99Ms(plan_.phase));
-    const auto flood = StartSeriesFlood(master_.grpc_address(), absl::StrCat("flood-", run));
+    const auto flood =
+        StartSeriesFlood(master_.grpc_address(), absl::StrCat("flood-", run), message_definitions);
     // While series are made, and once they are refused: what others see of the worse.
     std::vector<double> making;
     for (const SteadyTime deadline = SteadyTime::Now() + kFloodPatience; !flood->is_full();) {
@@ -168,6 +202,14 @@ class Bench {
 
  private:
   using Neighbours = std::vector<std::unique_ptr<Neighbour>>;
+
+  // Of samples a day.
+  absl::Status SetAges(int rollup_days) {
+    v1::Caps ages;
+    ages.set_raw_age_seconds(86'400);
+    ages.set_rollup_age_seconds(rollup_days * std::int64_t{86'400});
+    return admin_->SetCaps("", ages);
+  }
 
   // As fast as it goes, from two writers that close; then all of it is merged.
   absl::Status Fill(const std::string& trial, int chunk_count) {
@@ -229,34 +271,101 @@ class Bench {
   // Once with nothing else, for what it writes, and once under the load, for its locks.
   absl::Status OfLeaf(const std::string& suffix, const std::string& trials, int days_ago) {
     const std::string whose = suffix.empty() ? "" : absl::StrCat(" of ", kManyCount, " trials");
-    STEPWELL_RETURN_IF_ERROR(MakeOldLeaf(*admin_, trials, days_ago));
+    const OldLeaf alone = {.days_ago = days_ago};
+    STEPWELL_RETURN_IF_ERROR(MakeOldLeaf(*admin_, trials, alone));
     if (!suffix.empty()) STEPWELL_RETURN_IF_ERROR(LetADayPass(*admin_, trials));
-    STEPWELL_RETURN_IF_ERROR(admin_->AwaitQuiet());
-    STEPWELL_ASSIGN_OR_RETURN(const std::int64_t before, admin_->Number(kReadWal));
-    STEPWELL_RETURN_IF_ERROR(SweepAway(*admin_, days_ago));
-    STEPWELL_ASSIGN_OR_RETURN(const std::int64_t after, admin_->Number(kReadWal));
-    Note("leaf_wal" + suffix, "bytes",
-         absl::StrCat("write-ahead log of giving up, emptying and dropping a leaf", whose),
-         Promised("<= 1000000"), static_cast<double>(after - before));
-    // pg_waldump --stats=record tells of what it consists.
-    std::fprintf(stderr, "leaf_wal%s %.3g MB, %s to %s in %s/pg/pg_wal\n", suffix.c_str(),
-                 static_cast<double>(after - before) / 1e6, WalPlace(before).c_str(),
-                 WalPlace(after).c_str(), master_.data_dir().c_str());
-    STEPWELL_RETURN_IF_ERROR(MakeOldLeaf(*admin_, trials, days_ago - 1));
-    LockWatch watch(master_.database_url());
+    STEPWELL_RETURN_IF_ERROR(NoteWal("leaf_wal" + suffix,
+                                     absl::StrCat("giving up, emptying and dropping a leaf", whose),
+                                     alone, Until::kAllGone));
+    const OldLeaf loaded = {.days_ago = days_ago - 1};
+    STEPWELL_RETURN_IF_ERROR(MakeOldLeaf(*admin_, trials, loaded));
+    LockWatch watch(master_.database_url(), "stepwell-caps");
+    std::atomic<bool> is_over = false;
     absl::Status swept;
-    std::thread sweeping([&] { swept = SweepAway(*admin_, days_ago - 1); });
-    const auto p99 = load_.AckP99Ms(plan_.phase / 4);
+    std::thread sweeping([&] {
+      swept = SweepAway(*admin_, loaded);
+      is_over = true;
+    });
+    absl::StatusOr<double> p99_ms = load_.AckP99Ms(plan_.phase / 4);
+    double worst_ms = p99_ms.value_or(0);
+    while (!is_over && p99_ms.ok()) {
+      p99_ms = load_.AckP99Ms(plan_.phase / 4);
+      worst_ms = std::max(worst_ms, p99_ms.value_or(0));
+    }
     sweeping.join();
-    STEPWELL_RETURN_IF_ERROR(p99.status());
+    STEPWELL_RETURN_IF_ERROR(p99_ms.status());
     STEPWELL_RETURN_IF_ERROR(swept);
     STEPWELL_ASSIGN_OR_RETURN(const absl::Duration longest, watch.Longest());
     Note("leaf_lock" + suffix, "ms",
-         absl::StrCat("longest exclusive lock of a sweep of a leaf", whose, ", under the load"),
+         absl::StrCat("longest lock of a sweep of a leaf", whose, ", under the load"),
          Promised("<= 50"), absl::ToDoubleMilliseconds(longest));
-    std::fprintf(stderr, "leaf_lock%s %.3g ms\n", suffix.c_str(),
-                 absl::ToDoubleMilliseconds(longest));
+    Note("ack_p99_leaf" + suffix, "ms",
+         absl::StrCat("32,000 samples/s from 64 writers beside the sweep of a leaf", whose,
+                      ", and who looks for its locks, Write to ack"),
+         Promised("<= 50"), worst_ms);
+    std::fprintf(stderr, "leaf_lock%s %.3g ms, ack p99 meanwhile %.3g ms\n", suffix.c_str(),
+                 absl::ToDoubleMilliseconds(longest), worst_ms);
     return absl::OkStatus();
+  }
+
+  // What the sweep of a leaf writes, while nothing else does.
+  absl::Status NoteWal(const std::string& name, const std::string& of, const OldLeaf& leaf,
+                       Until until) {
+    STEPWELL_RETURN_IF_ERROR(admin_->AwaitQuiet());
+    STEPWELL_ASSIGN_OR_RETURN(const std::int64_t before, admin_->Number(kReadWal));
+    STEPWELL_RETURN_IF_ERROR(SweepAway(*admin_, leaf, until));
+    STEPWELL_ASSIGN_OR_RETURN(const std::int64_t after, admin_->Number(kReadWal));
+    Note(name, "bytes", absl::StrCat("write-ahead log of ", of), Promised("<= 1000000"),
+         static_cast<double>(after - before));
+    // pg_waldump --stats=record tells of what it consists.
+    std::fprintf(stderr, "%s %.3g MB, %s to %s in %s/pg/pg_wal\n", name.c_str(),
+                 static_cast<double>(after - before) / 1e6, WalPlace(before).c_str(),
+                 WalPlace(after).c_str(), master_.data_dir().c_str());
+    return absl::OkStatus();
+  }
+
+  // Apart from acks, beside which nobody is to look for locks all the time.
+  absl::Status DdlLocks(int run) {
+    // What is emptied or made gets a file of a higher number.
+    STEPWELL_ASSIGN_OR_RETURN(
+        const std::int64_t newest_file,
+        admin_->Number("select max(relfilenode::bigint) from pg_class where relnamespace = "
+                       "'stepwell'::regnamespace"));
+    const Neighbours neighbours = ShortLives();
+    LockWatch watch(master_.database_url(), "stepwell-%");
+    // Leaves of a new class are attached as its first rows are merged. There may be eight classes.
+    const absl::Status set = SetAges(kOutlivedDays + 1 + run % 5);
+    // Of tables of rings, and of all.
+    const auto emptied = [&](const char* named) {
+      return admin_->Number(absl::StrCat(
+          "select count(*) from pg_class where relnamespace = 'stepwell'::regnamespace and relkind "
+          "= 'r' and relname ~ '",
+          named, "' and relfilenode::bigint > ", newest_file));
+    };
+    absl::StatusOr<std::int64_t> ring_count = 0;
+    for (const SteadyTime deadline = SteadyTime::Now() + kDdlPatience;
+         ring_count.ok() && *ring_count == 0 && !deadline.HasPassed();) {
+      STEPWELL_RETURN_IF_ERROR(load_.AckP99Ms(plan_.phase).status());
+      ring_count = emptied("^(journal|recent)_");
+    }
+    for (const auto& neighbour : neighbours) STEPWELL_RETURN_IF_ERROR(neighbour->End());
+    STEPWELL_RETURN_IF_ERROR(set);
+    STEPWELL_RETURN_IF_ERROR(ring_count.status());
+    STEPWELL_ASSIGN_OR_RETURN(const std::int64_t file_count, emptied(""));
+    if (file_count == 0) return absl::InternalError("no ring was emptied, and no leaf attached");
+    STEPWELL_ASSIGN_OR_RETURN(const absl::Duration longest, watch.Longest());
+    Note("ddl_lock", "ms",
+         "longest lock of any session of the master's against writers, while rings are emptied, "
+         "and leaves attached, under the load",
+         Promised("<= 50"), absl::ToDoubleMilliseconds(longest));
+    std::fprintf(stderr,
+                 "ddl_lock %.3g ms, %d locks seen; %lld tables emptied or made, %lld of rings\n",
+                 absl::ToDoubleMilliseconds(longest), watch.seen_count(),
+                 static_cast<long long>(file_count), static_cast<long long>(*ring_count));
+    // The sweep of a leaf is to find no others' rows.
+    STEPWELL_RETURN_IF_ERROR(admin_->AwaitMerged(kShortTrial));
+    STEPWELL_RETURN_IF_ERROR(admin_->Sweep(kShortTrial).status());
+    return SetAges(1);
   }
 
   absl::Status OfCaps(const std::string& trial) {
@@ -287,13 +396,14 @@ class Bench {
   MasterChild master_;
   const std::unique_ptr<AdminClient> admin_;
   PacedLoad load_;
+  int outlived_class_ = 0;
   std::map<std::string, Figure> figures_;
 };
 
 // What of it all.
 enum class Part { kAll, kLeaf, kFlood };
 
-int Main(bool quick, Part part) {
+int Main(bool quick, Part part, int message_definitions) {
   StayOnTwoCores();
   const Plan plan = quick ? Plan{.runs = 3,
                                  .phase = absl::Milliseconds(1200),
@@ -315,8 +425,11 @@ int Main(bool quick, Part part) {
     }
     DieUnless(bench.PrepareManyTrials());
     for (int run = 0; run < plan.runs; ++run) DieUnless(bench.ManyTrials(run));
+    for (int run = 0; run < plan.runs; ++run) DieUnless(bench.Outlived(run));
   }
-  for (int run = 0; run < plan.runs && part != Part::kLeaf; ++run) DieUnless(bench.Flood(run));
+  for (int run = 0; run < plan.runs && part != Part::kLeaf; ++run) {
+    DieUnless(bench.Flood(run, message_definitions));
+  }
   bench.PrintAll();
   return 0;
 }
@@ -331,5 +444,5 @@ int main(int argc, char** argv) {
   };
   using stepwell::bench::Part;
   const Part part = asked("--leaf") ? Part::kLeaf : asked("--flood") ? Part::kFlood : Part::kAll;
-  return stepwell::bench::Main(asked("--quick"), part);
+  return stepwell::bench::Main(asked("--quick"), part, asked("--few") ? 100 : 10'000);
 }

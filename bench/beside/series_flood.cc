@@ -22,7 +22,8 @@ constexpr int kWritersThatFit = 20;
 
 class EightStreams final : public SeriesFlood {
  public:
-  EightStreams(const std::string& address, std::string trial) : trial_(std::move(trial)) {
+  EightStreams(const std::string& address, std::string trial, int message_definitions)
+      : trial_(std::move(trial)), message_definitions_(message_definitions) {
     for (int i = 0; i < kStreams; ++i) {
       threads_.emplace_back([this, address] { Flood(address); });
     }
@@ -76,24 +77,20 @@ class EightStreams final : public SeriesFlood {
     open.set_agent_id("flood");
     open.set_rank(number);
     open.set_sent_time_us(absl::ToUnixMicros(absl::Now()));
-    v1::StreamChunksRequest defining;
-    defining.mutable_definitions()->set_writer(writer);
-    for (int i = 0; i < kSeriesPerWriter; ++i) {
-      v1::Definition& definition = *defining.mutable_definitions()->add_definitions();
-      definition.set_ref(static_cast<std::uint32_t>(i + 1));
-      definition.set_tick_group(1);
-      definition.set_metric_group("flood");
-      definition.set_name(absl::StrCat("series_", i));
-      definition.set_kind(v1::SERIES_KIND_GAUGE);
+    if (!stream.Write(opening)) return false;
+    for (int i = 0; i < kSeriesPerWriter; i += message_definitions_) {
+      if (!stream.Write(Defining(writer, i))) return false;
     }
     v1::StreamChunksRequest closing;
     closing.mutable_close()->set_writer(writer);
-    if (!stream.Write(opening) || !stream.Write(defining) || !stream.Write(closing)) return false;
+    if (!stream.Write(closing)) return false;
     v1::StreamChunksResponse answer;
+    bool is_refused = false;
     while (stream.Read(&answer)) {
       if (answer.has_refused()) {
         if (answer.refused().code() != grpc::StatusCode::RESOURCE_EXHAUSTED) return false;
-        ++refused_;
+        if (!is_refused) ++refused_;
+        is_refused = true;
       }
       if (answer.has_ack() && answer.ack().closed()) {
         ++done_;
@@ -103,7 +100,22 @@ class EightStreams final : public SeriesFlood {
     return false;
   }
 
+  v1::StreamChunksRequest Defining(const std::string& writer, int begin) const {
+    v1::StreamChunksRequest defining;
+    defining.mutable_definitions()->set_writer(writer);
+    for (int i = begin; i < begin + message_definitions_; ++i) {
+      v1::Definition& definition = *defining.mutable_definitions()->add_definitions();
+      definition.set_ref(static_cast<std::uint32_t>(i + 1));
+      definition.set_tick_group(1);
+      definition.set_metric_group("flood");
+      definition.set_name(absl::StrCat("series_", i));
+      definition.set_kind(v1::SERIES_KIND_GAUGE);
+    }
+    return defining;
+  }
+
   const std::string trial_;
+  const int message_definitions_;
   std::atomic<bool> stop_ = false;
   std::atomic<int> next_writer_ = 0;
   std::atomic<int> done_ = 0;
@@ -114,9 +126,9 @@ class EightStreams final : public SeriesFlood {
 
 }  // namespace
 
-std::unique_ptr<SeriesFlood> StartSeriesFlood(const std::string& address,
-                                              const std::string& trial) {
-  return std::make_unique<EightStreams>(address, trial);
+std::unique_ptr<SeriesFlood> StartSeriesFlood(const std::string& address, const std::string& trial,
+                                              int message_definitions) {
+  return std::make_unique<EightStreams>(address, trial, message_definitions);
 }
 
 }  // namespace stepwell::bench

@@ -16,7 +16,9 @@ class SeriesFlood : public Neighbour {
   virtual bool is_full() const = 0;
 };
 
+// Each writer's definitions come in messages of so many.
 // End tells whether series were made and, once there were more than fit, refused with RESOURCE_EXHAUSTED.
-std::unique_ptr<SeriesFlood> StartSeriesFlood(const std::string& address, const std::string& trial);
+std::unique_ptr<SeriesFlood> StartSeriesFlood(const std::string& address, const std::string& trial,
+                                              int message_definitions);
 
 }  // namespace stepwell::bench

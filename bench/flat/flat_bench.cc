@@ -1,6 +1,6 @@
 // Does a trial stay as cheap when it has grown, and beside many others? Three masters, each with a
 // PostgreSQL of its own: one holds 10^7 samples of the load `day`, one 10^9 (10^8 with --quick) of which
-// the newest 10^7 are the same, one the same 10^7 beside 1000 other trials. In turns:
+// the newest 10^7 are the same, one the same 10^7 beside 1000 other trials, of which 20 live. In turns:
 //   flat.cpu_grown, .cpu_crowded    processor time of master and PostgreSQL per sample that comes on top,
 //                                   folded and merged, over that of the first
 //   flat.load_minutes               how long the 10^9 took to load
@@ -8,6 +8,9 @@
 //                                   64 series of 1 h, from samples and from rollups, newest values; asked
 //                                   before, so that masters remember the rows
 //   flat.one_first_grown, ...       the same of hours that nobody has asked about: one series, 64 series
+//   flat.one_raw_restart_grown, ... of masters that have read nothing since their start: newest values, one
+//                                   series of 24 h (18 with --quick), 64 series of 1 h from rollups
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <functional>
@@ -17,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "bench/flat/crowd.h"
 #include "bench/load/bench_run.h"
 #include "bench/load/day_questions.h"
 #include "bench/load/loaded_master.h"
@@ -27,8 +31,9 @@ namespace stepwell::bench {
 namespace {
 
 constexpr int kSmallHours = 12;  // 10^7 samples
-constexpr int kOtherTrials = 1000;
 constexpr std::int64_t kHourUs = 3'600'000'000;
+// What the load has of a series, and of the 64 GPUs.
+constexpr std::uint64_t kHourSamples = 3600;
 constexpr char kAgainstGrown[] = "the same trial of 10^7 samples";
 constexpr char kAgainstCrowded[] = "the same trial alone";
 
@@ -37,6 +42,7 @@ struct Plan {
   int rounds = 5;
   int round_hours = 4;
   int questions = 60;
+  int restarts = 7;
 };
 
 enum Side { kSmall, kGrown, kCrowded, kSides };
@@ -49,28 +55,6 @@ void Print(const std::string& what, const Runs& runs) {
              {runs[kGrown], runs[kSmall]});
   PrintRatio(absl::StrCat("flat.", what, "_crowded"), kAgainstCrowded, Promised("<= 1.15"),
              {runs[kCrowded], runs[kSmall]});
-}
-
-// Small trials that ended: 10 series of 100 ticks.
-void LoadOthers(const std::string& address) {
-  std::vector<LoadSeries> series;
-  TickTable table;
-  table.tick_group = 1;
-  for (int i = 0; i < 100; ++i) {
-    table.times_us.push_back(kLoadStartUs + i * 1'000'000);
-    table.batches.push_back(i);
-  }
-  for (int i = 0; i < 10; ++i) {
-    series.push_back({"training", absl::StrCat("metric_", i), ""});
-    table.columns.emplace_back().values.assign(100, i);
-  }
-  const SealedBody body = BodyOf({table, 0, 100});
-  for (int trial = 0; trial < kOtherTrials; ++trial) {
-    LoadStream stream(address, absl::StrCat("other-", trial), 0, DefinitionsOf(series));
-    DieUnless(stream.Open());
-    DieUnless(stream.Send(body));
-    DieUnless(stream.Finish(LoadStream::Ending::kClose));
-  }
 }
 
 class Flat {
@@ -87,7 +71,7 @@ class Flat {
                    absl::ToDoubleSeconds(absl::Now() - begin));
     }
     grown_minutes_ = absl::ToDoubleMinutes(absl::Now() - begin);
-    LoadOthers(sides_[kCrowded]->grpc_address());
+    crowd_ = std::make_unique<Crowd>(sides_[kCrowded]->grpc_address());
     for (auto& side : sides_) {
       side->Load(newest);
       side->Settle();
@@ -111,10 +95,12 @@ class Flat {
       for (int i = 0; i < kSides; ++i) {
         LoadedMaster& side = *sides_[static_cast<std::size_t>(i)];
         const double before = side.CpuSeconds();
+        const std::int64_t of_others = i == kCrowded ? crowd_->SendOne() : 0;
         side.Load(load);
         side.Settle();
-        cpu[static_cast<std::size_t>(i)].push_back((side.CpuSeconds() - before) * 1e9 /
-                                                   static_cast<double>(load.sample_count));
+        cpu[static_cast<std::size_t>(i)].push_back(
+            (side.CpuSeconds() - before) * 1e9 /
+            static_cast<double>(load.sample_count + of_others));
       }
     }
     Print("cpu", cpu);
@@ -122,19 +108,18 @@ class Flat {
 
   void CompareQuestions() {
     const std::int64_t end_us = kLoadStartUs + next_hour_ * kHourUs;
-    const auto buckets = [&](const std::string& what, const v1::QueryBucketsRequest& request) {
-      Compare(what, [&](LoadedMaster& side) {
-        if (side.Ask(request).series_size() == 0) DieUnless(absl::NotFoundError("no series"));
-      });
+    const auto buckets = [&](const std::string& what, const v1::QueryBucketsRequest& request,
+                             std::uint64_t samples) {
+      Compare(what, [&](LoadedMaster& side) { AskBuckets(side, request, samples); });
     };
     const std::int64_t day_us = end_us - kSmallHours * kHourUs;
-    buckets("one_raw", OneSeries(day_us, end_us, v1::RESOLUTION_RAW));
-    buckets("one_rollups", OneSeries(day_us, end_us, v1::RESOLUTION_10_SECONDS));
-    buckets("gpus_raw", AllGpus(end_us - kHourUs, end_us, v1::RESOLUTION_RAW));
-    buckets("gpus_rollups", AllGpus(end_us - kHourUs, end_us, v1::RESOLUTION_10_SECONDS));
-    Compare("latest", [](LoadedMaster& side) {
-      if (side.AskLatest() != 190) DieUnless(absl::NotFoundError("not 190 newest values"));
-    });
+    const std::uint64_t of_day = kSmallHours * kHourSamples;
+    const std::uint64_t of_gpus = kDayGpus * kHourSamples;
+    buckets("one_raw", OneSeries(day_us, end_us, v1::RESOLUTION_RAW), of_day);
+    buckets("one_rollups", OneSeries(day_us, end_us, v1::RESOLUTION_10_SECONDS), of_day);
+    buckets("gpus_raw", AllGpus(end_us - kHourUs, end_us, v1::RESOLUTION_RAW), of_gpus);
+    buckets("gpus_rollups", AllGpus(end_us - kHourUs, end_us, v1::RESOLUTION_10_SECONDS), of_gpus);
+    Compare("latest", AskLatest);
   }
 
   // Of the hours that CompareIngest loaded one after the other, each once.
@@ -148,20 +133,96 @@ class Flat {
           is_of_one ? OneSeries(end_us - kHourUs, end_us, v1::RESOLUTION_RAW)
                     : AllGpus(end_us - kHourUs, end_us, v1::RESOLUTION_RAW);
       // Who is asked first has the others' work in the processor's caches no more than they have its.
-      for (int i = 0; i < kSides; ++i) {
-        const auto turn = static_cast<std::size_t>((hour / 2 + i) % kSides);
-        const absl::Time begin = absl::Now();
-        if (sides_[turn]->Ask(request).series_size() == 0) {
-          DieUnless(absl::NotFoundError("no series"));
-        }
-        (is_of_one ? one : gpus)[turn].push_back(absl::ToDoubleMilliseconds(absl::Now() - begin));
-      }
+      const std::uint64_t samples = (is_of_one ? 1 : kDayGpus) * kHourSamples;
+      AskInTurns(
+          hour / 2, [&](LoadedMaster& side) { AskBuckets(side, request, samples); },
+          is_of_one ? one : gpus);
     }
     Print("one_first", one);
     Print("gpus_first", gpus);
   }
 
+  // After each restart another kind of question is the first of all.
+  void CompareAfterRestarts() {
+    const int hours = std::min(24, kSmallHours + plan_.rounds * plan_.round_hours);
+    const std::int64_t end_us = kLoadStartUs + next_hour_ * kHourUs;
+    enum Kind : std::size_t { kLatest, kOneRaw, kOneRollups, kGpusRollups, kKinds };
+    std::array<Runs, kKinds> runs;
+    for (auto& side : sides_) {
+      side->Close();
+      side->Settle();
+    }
+    for (int restart = 0; restart < plan_.restarts; ++restart) {
+      RestartAll();
+      const auto ask_one = [&](Kind kind, v1::Resolution resolution, int first_gpu) {
+        for (int i = 0; i < kSeriesAtOnce; ++i) {
+          const v1::QueryBucketsRequest request =
+              OneSeries(end_us - hours * kHourUs, end_us, resolution, GpuAt(first_gpu + i));
+          AskInTurns(
+              restart + i,
+              [&](LoadedMaster& side) {
+                AskBuckets(side, request, static_cast<std::uint64_t>(hours) * kHourSamples);
+              },
+              runs[kind]);
+        }
+      };
+      const std::array<std::function<void()>, kKinds> kinds = {
+          [&] { AskInTurns(restart, AskLatest, runs[kLatest]); },
+          [&] { ask_one(kOneRaw, v1::RESOLUTION_RAW, 0); },
+          [&] { ask_one(kOneRollups, v1::RESOLUTION_10_SECONDS, kSeriesAtOnce); },
+          [&] {
+            const std::int64_t until_us = end_us - restart * kHourUs;
+            const v1::QueryBucketsRequest request =
+                AllGpus(until_us - kHourUs, until_us, v1::RESOLUTION_10_SECONDS);
+            AskInTurns(
+                restart,
+                [&](LoadedMaster& side) { AskBuckets(side, request, kDayGpus * kHourSamples); },
+                runs[kGpusRollups]);
+          }};
+      for (std::size_t i = 0; i < kKinds; ++i) {
+        kinds[(static_cast<std::size_t>(restart) + i) % kKinds]();
+      }
+    }
+    std::fprintf(stderr, "after %d restarts, one series of %d h:\n", plan_.restarts, hours);
+    Print("latest_restart", runs[kLatest]);
+    Print("one_raw_restart", runs[kOneRaw]);
+    Print("one_rollups_restart", runs[kOneRollups]);
+    Print("gpus_rollups_restart", runs[kGpusRollups]);
+  }
+
  private:
+  // Of each kind after a restart: the first of them find nothing at all, the others not their own rows.
+  static constexpr int kSeriesAtOnce = 8;
+
+  static void AskBuckets(LoadedMaster& side, const v1::QueryBucketsRequest& request,
+                         std::uint64_t samples) {
+    DieUnless(CheckBuckets(request, side.Ask(request), samples));
+  }
+  static void AskLatest(LoadedMaster& side) {
+    if (side.AskLatest() != 190) DieUnless(absl::NotFoundError("not 190 newest values"));
+  }
+
+  // Once of each; who is asked first changes with `turn`.
+  void AskInTurns(int turn, const std::function<void(LoadedMaster&)>& ask, Runs& ms) {
+    for (int i = 0; i < kSides; ++i) {
+      const auto side = static_cast<std::size_t>((turn + i) % kSides);
+      const absl::Time begin = absl::Now();
+      ask(*sides_[side]);
+      ms[side].push_back(absl::ToDoubleMilliseconds(absl::Now() - begin));
+    }
+  }
+
+  void RestartAll() {
+    crowd_->LeaveThem();
+    for (auto& side : sides_) side->Restart();
+    crowd_->ComeAgain(sides_[kCrowded]->grpc_address());
+    AwaitIdle([this] {
+      double seconds = 0;
+      for (const auto& side : sides_) seconds += side->CpuSeconds();
+      return seconds;
+    });
+  }
+
   void Compare(const std::string& what, const std::function<void(LoadedMaster&)>& ask) {
     Runs ms;
     for (int round = -3; round < plan_.questions; ++round) {
@@ -176,18 +237,22 @@ class Flat {
 
   const Plan plan_;
   std::array<std::unique_ptr<LoadedMaster>, kSides> sides_;
+  std::unique_ptr<Crowd> crowd_;
   int next_hour_;
   double grown_minutes_ = 0;
 };
 
 int Main(bool quick) {
   StayOnTwoCores();
-  Flat flat(quick ? Plan{.grown_hours = 120, .rounds = 3, .round_hours = 2, .questions = 30}
-                  : Plan{});
+  Flat flat(
+      quick
+          ? Plan{.grown_hours = 120, .rounds = 3, .round_hours = 2, .questions = 30, .restarts = 3}
+          : Plan{});
   flat.PrintLoad(quick);
   flat.CompareQuestions();
   flat.CompareIngest();
   flat.CompareFirstQuestions();
+  flat.CompareAfterRestarts();
   return 0;
 }
 

@@ -110,6 +110,13 @@ absl::Status LoadStream::Send(const SealedBody& body, std::size_t writer) {
   return absl::OkStatus();
 }
 
+absl::Status LoadStream::Beat(std::size_t writer) {
+  v1::StreamChunksRequest request;
+  request.mutable_heartbeat()->set_writer(ids_[writer]);
+  request.mutable_heartbeat()->set_sent_time_us(absl::ToUnixMicros(absl::Now()));
+  return stream_->Write(request) ? absl::OkStatus() : absl::UnavailableError("the stream ended");
+}
+
 void LoadStream::ReadAcks() {
   v1::StreamChunksResponse response;
   while (stream_->Read(&response)) {

@@ -48,6 +48,8 @@ class LoadStream {
   absl::Status Open();
   // Writes the next chunk of one writer; blocks while its credit is used up.
   absl::Status Send(const SealedBody& body, std::size_t writer = 0);
+  // Says that the writer lives, which has nothing to send. Confined to Send's thread.
+  absl::Status Beat(std::size_t writer = 0);
   enum class Ending { kClose, kLeaveOpen };
   // All is acked.
   absl::Status AwaitAcks();

@@ -65,15 +65,7 @@ void SendAll(const TickLoad& load, const std::vector<std::size_t>& writers,
 LoadedMaster::LoadedMaster(const std::string& trial, const TickLoad& like,
                            std::vector<std::string> flags)
     : trial_(trial), master_(StartMaster(std::move(flags))) {
-  auto sql = PgConnection::Open({.url = master_.database_url()});
-  DieUnless(sql.status());
-  sql_ = *std::move(sql);
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(-1);
-  const auto channel = grpc::CreateCustomChannel(master_.grpc_address(),
-                                                 grpc::InsecureChannelCredentials(), arguments);
-  queries_ = v1::QueryService::NewStub(channel);
-  admin_ = v1::AdminService::NewStub(channel);
+  Connect();
   empty_ = ReadSizes();
   std::vector<std::vector<LoadStream::Writer>> by_agent;
   for (const TickWriter& writer : like.writers) {
@@ -85,6 +77,18 @@ LoadedMaster::LoadedMaster(const std::string& trial, const TickLoad& like,
     streams_.push_back(std::make_unique<LoadStream>(master_.grpc_address(), trial, writers));
     DieUnless(streams_.back()->Open());
   }
+}
+
+void LoadedMaster::Connect() {
+  auto sql = PgConnection::Open({.url = master_.database_url()});
+  DieUnless(sql.status());
+  sql_ = *std::move(sql);
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  const auto channel = grpc::CreateCustomChannel(master_.grpc_address(),
+                                                 grpc::InsecureChannelCredentials(), arguments);
+  queries_ = v1::QueryService::NewStub(channel);
+  admin_ = v1::AdminService::NewStub(channel);
 }
 
 void LoadedMaster::Load(const TickLoad& load) {
@@ -122,7 +126,12 @@ void LoadedMaster::Close() {
   for (auto& stream : streams_) DieUnless(stream->Finish(LoadStream::Ending::kClose));
 }
 
-void LoadedMaster::Restart() { DieUnless(master_.KillAndRestart()); }
+void LoadedMaster::Restart() {
+  // What so much at once left to write: a master at rest has no such checkpoint before it.
+  DieUnless(sql_->Exec("checkpoint").status());
+  DieUnless(master_.KillAndRestart());
+  Connect();
+}
 
 void LoadedMaster::CheckHeld(std::int64_t sample_count) {
   v1::GetTrialRequest request;

@@ -33,8 +33,8 @@ class LoadedMaster {
   void Settle();
   // Ends the writers, so that all they sent is ripe.
   void Close();
-  // A master that has read nothing yet, on the same data; other addresses, and no connection of before.
-  // REQUIRES: Close() was called.
+  // A master that has read nothing yet, on the same data, with other addresses: it is asked over connections
+  // that are new, too. What was written lies on the disk before. REQUIRES: Close() was called.
   void Restart();
   // The master says that it holds so many samples, and that nothing is missing.
   void CheckHeld(std::int64_t sample_count);
@@ -60,6 +60,7 @@ class LoadedMaster {
   int AskLatest();
 
  private:
+  void Connect();
   Sizes ReadSizes();
 
   const std::string trial_;

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <functional>
 #include <limits>
-#include <numeric>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -43,8 +43,8 @@ class Questions {
   void CompareBuckets(const std::string& name, const std::string& what, const Bar& bar,
                       const v1::QueryBucketsRequest& request, std::uint64_t samples,
                       const std::string& target) {
-    Compare(
-        name, what, bar, [&] { CheckBuckets(ours_.Ask(request), samples); }, target);
+    const auto ask = [&] { DieUnless(CheckBuckets(request, ours_.Ask(request), samples)); };
+    Compare(name, what, bar, ask, target);
   }
   void CompareLatest(const std::string& target) {
     const auto ask = [&] {
@@ -55,15 +55,6 @@ class Questions {
   }
 
  private:
-  static void CheckBuckets(const v1::QueryBucketsResponse& response, std::uint64_t samples) {
-    std::uint64_t found = 0;
-    for (const auto& series : response.series())
-      found = std::accumulate(series.counts().begin(), series.counts().end(), found);
-    // A sample at either end may have jittered out of the range.
-    if (found > samples || found + 2 * static_cast<std::uint64_t>(response.series_size()) < samples)
-      DieUnless(absl::DataLossError(absl::StrCat("buckets of ", found, " samples, not ", samples)));
-  }
-
   void Compare(const std::string& name, const std::string& what, const Bar& bar,
                const std::function<void()>& ours, const std::string& target) {
     std::size_t bytes = 0;
@@ -124,6 +115,66 @@ std::string RangeTarget(const std::string& query, std::int64_t start_us, std::in
                       "&step=", step_s, "s");
 }
 
+std::string TheirDay(std::int64_t end_us, DayGpu gpu = {}) {
+  return RangeTarget(absl::StrCat("rollup(gpu_util{device=\"", gpu.device, "\",writer=\"",
+                                  gpu.machine, "\",field=\"value\"}[86.4s])"),
+                     end_us - 24 * kHourUs, end_us, 86.4);
+}
+
+std::string TheirHour(std::int64_t end_us) {
+  return RangeTarget("rollup(gpu_util{field=\"value\"}[7.2s])", end_us - kHourUs, end_us, 7.2);
+}
+
+// One question of ours and the same of theirs, each of which nobody has asked before.
+class FirstQuestions {
+ public:
+  FirstQuestions(LoadedMaster& ours, Victoria& theirs) : ours_(ours), theirs_(theirs) {
+    ours.Restart();
+    DieUnless(theirs.Restart());
+    AwaitIdle([&] { return ours.CpuSeconds() + theirs.CpuSeconds(); });
+    connection_ = std::make_unique<Victoria::Connection>(theirs.port());
+  }
+
+  void Ask(const v1::QueryBucketsRequest& request, std::uint64_t samples,
+           const std::string& target) {
+    const auto our_turn = [&] {
+      ms_.ours.push_back(
+          MillisecondsOf([&] { DieUnless(CheckBuckets(request, ours_.Ask(request), samples)); }));
+    };
+    const auto their_turn = [&] {
+      ms_.theirs.push_back(MillisecondsOf([&] {
+        const auto body = connection_->Get(target);
+        DieUnless(body.status());
+        if (body->size() < 1000) {
+          DieUnless(absl::NotFoundError("VictoriaMetrics found nothing: " + target));
+        }
+      }));
+    };
+    if (ms_.ours.size() % 2 == 0) {
+      our_turn();
+      their_turn();
+    } else {
+      their_turn();
+      our_turn();
+    }
+  }
+
+  void Print(const std::string& name, const std::string& what, const Bar& bar) const {
+    std::fprintf(stderr,
+                 "%s: %.3f ms (the very first %.3f), VictoriaMetrics %.3f ms (%.3f), n=%zu\n",
+                 name.c_str(), Median(ms_.ours), ms_.ours.front(), Median(ms_.theirs),
+                 ms_.theirs.front(), ms_.ours.size());
+    PrintRatio("rivals." + name, "VictoriaMetrics, both asked for the first time: " + what, bar,
+               ms_);
+  }
+
+ private:
+  LoadedMaster& ours_;
+  Victoria& theirs_;
+  std::unique_ptr<Victoria::Connection> connection_;
+  Pairs ms_;
+};
+
 }  // namespace
 
 void CompareQueries(LoadedMaster& ours, Victoria& theirs, std::int64_t end_us, int questions_each) {
@@ -133,10 +184,8 @@ void CompareQueries(LoadedMaster& ours, Victoria& theirs, std::int64_t end_us, i
   const auto hour = [&](v1::Resolution resolution) {
     return AllGpus(end_us - kHourUs, end_us, resolution);
   };
-  const std::string their_day = RangeTarget(
-      "rollup(gpu_util{device=\"3\",writer=\"0\",field=\"value\"}[86.4s])", day_us, end_us, 86.4);
-  const std::string their_hour =
-      RangeTarget("rollup(gpu_util{field=\"value\"}[7.2s])", end_us - kHourUs, end_us, 7.2);
+  const std::string their_day = TheirDay(end_us);
+  const std::string their_hour = TheirHour(end_us);
   questions.CompareBuckets("series_day_raw", "one series, 24 h to 1000 buckets, from samples",
                            Promised("<= 0.6"), day(v1::RESOLUTION_RAW), 86'400, their_day);
   questions.CompareBuckets("series_day_rollups", "the same, ours from rollups of 10 s",
@@ -148,6 +197,23 @@ void CompareQueries(LoadedMaster& ours, Victoria& theirs, std::int64_t end_us, i
                            their_hour);
   questions.CompareLatest(absl::StrCat("/api/v1/query?nocache=1&query=",
                                        Escaped("{field=\"value\"}"), "&time=", end_us / 1'000'000));
+}
+
+void CompareFirstQueries(LoadedMaster& ours, Victoria& theirs, std::int64_t end_us, int hours) {
+  FirstQuestions days(ours, theirs);
+  for (int i = 0; i < kDayGpus; ++i) {
+    days.Ask(OneSeries(end_us - 24 * kHourUs, end_us, v1::RESOLUTION_RAW, GpuAt(i)), 86'400,
+             TheirDay(end_us, GpuAt(i)));
+  }
+  days.Print("series_day_first", "one series, 24 h to 1000 buckets, from samples",
+             OwnBar("<= 0.6"));
+  FirstQuestions gpus(ours, theirs);
+  for (int i = 0; i < std::min(hours / 2, 24); ++i) {
+    const std::int64_t until_us = end_us - 2 * i * kHourUs;
+    gpus.Ask(AllGpus(until_us - kHourUs, until_us, v1::RESOLUTION_RAW), 230'400,
+             TheirHour(until_us));
+  }
+  gpus.Print("gpus_hour_first", "64 series, 1 h to 500 buckets, from samples", OwnBar("<= 0.25"));
 }
 
 }  // namespace stepwell::bench

@@ -3,13 +3,14 @@
 // chunks of 1000 samples on 9 streams; load `wide`: 4544 series of 576 writers on 64 streams.
 //   rivals.day_throughput, .wide_throughput  durable samples/s of ours over samples/s answered by theirs
 //                     (which answers before any fsync)
-//   rivals.day_cpu    processor time of the servers per sample until all is merged, over theirs
+//   rivals.day_cpu, .wide_cpu  processor time of the servers per sample until all is merged, over theirs
 //   rivals.day_cpu_ns, .wide_cpu_ns  the same of ours, in nanoseconds
 //   rivals.bytes      stored bytes per sample after all merges, rollups apart
 //   rivals.rollups    those of the rollups over those of the samples
 //   rivals.copy       our durable samples/s over those of COPY BINARY of encoded rows (copy_limit.h)
 //   rivals.series_day_raw, .series_day_rollups, .gpus_hour_raw, .gpus_hour_rollups, .latest
 //                     the questions of a chart (rival_queries.h)
+//   rivals.series_day_first, .gpus_hour_first  two of them that nobody has asked since both were started
 // What each side does is told in bench/README.md.
 #include <cstdio>
 #include <functional>
@@ -117,6 +118,13 @@ void PrintBytes(LoadedMaster& ours, Victoria& theirs, double samples) {
              raw);
 }
 
+// What is wanted beyond the bar, which alone is judged.
+void TellGoal(const char* name, double goal, const Pairs& rates) {
+  const double ratio = Median(rates.ours) / Median(rates.theirs);
+  std::fprintf(stderr, "%s: %.2f times VictoriaMetrics, the goal of %.1f is %s\n", name, ratio,
+               goal, ratio >= goal ? "reached" : "not reached");
+}
+
 void RunDay(const Plan& plan) {
   Measured measured;
   RemoteLoad remote;
@@ -137,8 +145,9 @@ void RunDay(const Plan& plan) {
   DieUnless(theirs.CheckHeld(sample_count));
   PrintRatio("rivals.day_throughput", "VictoriaMetrics, samples with value and batch per second",
              Promised(">= 3"), measured.rates);
+  TellGoal("day_throughput", 4, measured.rates);
   PrintRatio("rivals.day_cpu", "VictoriaMetrics, processor time of the servers per sample",
-             OwnBar("<= 0.2"), measured.cpu);
+             Promised("<= 0.2"), measured.cpu);
   PrintOurs("rivals.day_cpu_ns", "ns", "master and PostgreSQL per sample, folded and merged",
             Promised("<= 100"), measured.cpu.ours);
   ours.Close();
@@ -147,6 +156,7 @@ void RunDay(const Plan& plan) {
   PrintRatio("rivals.copy", "COPY BINARY of the same samples in encoded rows, no index",
              Promised(">= 0.4"), {measured.rates.ours, measured.copy_rates});
   CompareQueries(ours, theirs, load.end_us, plan.queries);
+  CompareFirstQueries(ours, theirs, load.end_us, plan.rounds * plan.day_hours);
 }
 
 void RunWide(const Plan& plan) {
@@ -168,8 +178,11 @@ void RunWide(const Plan& plan) {
   DieUnless(theirs.CheckHeld(sample_count));
   PrintRatio("rivals.wide_throughput", "VictoriaMetrics, the same of 4544 series", Promised(">= 2"),
              measured.rates);
+  TellGoal("wide_throughput", 2.5, measured.rates);
+  PrintRatio("rivals.wide_cpu", "VictoriaMetrics, processor time per sample of 4544 series",
+             Promised("<= 0.2"), measured.cpu);
   PrintOurs("rivals.wide_cpu_ns", "ns", "master and PostgreSQL per sample of 4544 series",
-            OwnBar("<= 100"), measured.cpu.ours);
+            Promised("<= 100"), measured.cpu.ours);
 }
 
 int Main(bool quick) {

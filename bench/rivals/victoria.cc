@@ -3,9 +3,11 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <boost/asio/connect.hpp>
@@ -102,34 +104,49 @@ absl::StatusOr<Victoria> Victoria::Start(const std::string& binary) {
   if (mkdtemp(victoria.dir_.data()) == nullptr)
     return absl::InternalError("cannot make a directory");
   victoria.port_ = FreePort();
-  std::vector<std::string> words = {binary,
-                                    absl::StrCat("-storageDataPath=", victoria.dir_, "/data"),
-                                    absl::StrCat("-httpListenAddr=127.0.0.1:", victoria.port_),
-                                    "-retentionPeriod=100y",
-                                    "-search.latencyOffset=0s",
-                                    "-search.maxPointsPerTimeseries=1000000"};
+  victoria.words_ = {binary,
+                     absl::StrCat("-storageDataPath=", victoria.dir_, "/data"),
+                     absl::StrCat("-httpListenAddr=127.0.0.1:", victoria.port_),
+                     "-retentionPeriod=100y",
+                     "-search.latencyOffset=0s",
+                     "-search.maxPointsPerTimeseries=1000000"};
+  STEPWELL_RETURN_IF_ERROR(victoria.Spawn());
+  return victoria;
+}
+
+absl::Status Victoria::Restart() {
+  DisownChild(pid_);
+  kill(pid_, SIGTERM);
+  waitpid(pid_, nullptr, 0);
+  return Spawn();
+}
+
+absl::Status Victoria::Spawn() {
   std::vector<char*> argv;
-  for (auto& word : words) argv.push_back(word.data());
+  for (auto& word : words_) argv.push_back(word.data());
   argv.push_back(nullptr);
-  const std::string log = victoria.dir_ + "/log";
+  const std::string log = dir_ + "/log";
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT, 0600);
+  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  const int error = posix_spawn(&victoria.pid_, argv[0], &actions, nullptr, argv.data(), environ);
+  const int error = posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return absl::NotFoundError("cannot start " + binary);
-  AdoptChild(victoria.pid_, victoria.dir_);
+  if (error != 0) return absl::NotFoundError("cannot start " + words_[0]);
+  AdoptChild(pid_, dir_);
   const absl::Time deadline = absl::Now() + absl::Seconds(30);
   while (absl::Now() < deadline) {
-    if (Connection(victoria.port_).Get("/health").ok()) return victoria;
+    if (Connection(port_).Get("/health").ok()) return absl::OkStatus();
     absl::SleepFor(absl::Milliseconds(20));
   }
   return absl::DeadlineExceededError("VictoriaMetrics was not ready within 30 s");
 }
 
 Victoria::Victoria(Victoria&& other) noexcept
-    : pid_(std::exchange(other.pid_, 0)), port_(other.port_), dir_(std::exchange(other.dir_, "")) {}
+    : pid_(std::exchange(other.pid_, 0)),
+      port_(other.port_),
+      dir_(std::exchange(other.dir_, "")),
+      words_(std::move(other.words_)) {}
 
 Victoria::~Victoria() {
   if (pid_ > 0) EndChild(pid_);

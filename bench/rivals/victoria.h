@@ -36,6 +36,8 @@ class Victoria {
     const std::unique_ptr<Socket> socket_;
   };
 
+  // Ends it as its manual says, which keeps its caches, and starts it again on the same data and port.
+  absl::Status Restart();
   int port() const { return port_; }
   double CpuSeconds() const;
   // Two connections, each with half of the writers, writer by writer as samples come.
@@ -49,10 +51,12 @@ class Victoria {
 
  private:
   Victoria() = default;
+  absl::Status Spawn();
   absl::Status Send(const std::vector<const std::vector<std::string>*>& writers) const;
   pid_t pid_ = 0;
   int port_ = 0;
   std::string dir_;
+  std::vector<std::string> words_;
 };
 
 // Of all files below it.

@@ -38,22 +38,28 @@ OutboundWriter::OutboundWriter(WriterIdentity identity, AgentFace face,
       spool_(std::move(spool)),
       token_(std::move(token)),
       window_(spool_->acked().sequence),
-      generation_(spool_->acked().generation) {}
+      generation_(spool_->acked().generation) {
+  spool_->SetReadyMark(ready_mark_);
+  if (token_ != nullptr) token_->Watch(ready_mark_);
+}
 
 void OutboundWriter::AddDefinition(const pb::Definition& definition) {
   absl::MutexLock lock(&mu_);
   definitions_.push_back(definition);
+  ready_mark_->Set();
 }
 
 void OutboundWriter::RequestClose(bool died) {
   absl::MutexLock lock(&mu_);
   close_wanted_ = true;
   died_ = died;
+  ready_mark_->Set();
 }
 
 void OutboundWriter::Retire() {
   absl::MutexLock lock(&mu_);
   window_.Retire();
+  ready_mark_->Set();
 }
 
 void OutboundWriter::Report(pb::CaptureReport report) {
@@ -63,6 +69,7 @@ void OutboundWriter::Report(pb::CaptureReport report) {
   if (window_.state() != SendWindow::State::kOpen) return;
   reports_.push_back(std::move(report));
   if (reports_.size() > kReportsMax) reports_.pop_front();
+  ready_mark_->Set();
 }
 
 bool OutboundWriter::has_place() const {
@@ -103,6 +110,7 @@ void OutboundWriter::OnConnected() {
   window_.Connect();
   not_before_ = -absl::InfiniteDuration();
   echoes_until_ = -absl::InfiniteDuration();
+  ready_mark_->Set();
 }
 
 void OutboundWriter::OnDisconnected() {
@@ -137,6 +145,22 @@ bool OutboundWriter::IsCloseMissingLocked(absl::Duration now) const {
 
 bool OutboundWriter::HasNext(absl::Duration now) const {
   absl::MutexLock lock(&mu_);
+  return HasNextLocked(now);
+}
+
+// By time alone HasNext changes at one of these and nowhere else, whatever the state.
+absl::Duration OutboundWriter::DueAt(absl::Duration now) const {
+  absl::MutexLock lock(&mu_);
+  if (HasNextLocked(now)) return now;
+  absl::Duration due = absl::InfiniteDuration();
+  for (const absl::Duration at :
+       {not_before_, closes_by_, echoes_until_, shows_again_at_, sent_at_ + kHeartbeatInterval}) {
+    if (at > now) due = std::min(due, at);
+  }
+  return due;
+}
+
+bool OutboundWriter::HasNextLocked(absl::Duration now) const {
   if (IsCloseMissingLocked(now)) return true;
   if (window_.state() == SendWindow::State::kRefused) {
     return MayReopenLocked(now);

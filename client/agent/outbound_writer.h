@@ -18,6 +18,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "client/agent/ready_set.h"
 #include "client/agent/send_window.h"
 #include "client/agent/spool.h"
 #include "client/agent/trial_token.h"
@@ -91,6 +92,10 @@ class OutboundWriter {
   // Next may give a message now. Reads no disk: asked at each visit, so that the send thread is not
   // woken for nothing.
   bool HasNext(absl::Duration now) const ABSL_LOCKS_EXCLUDED(mu_);
+  // `now` or before: HasNext. Else the first time from which it may be so though nothing marks it (ready_mark).
+  absl::Duration DueAt(absl::Duration now) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Set by whatever may give it something to send but time, once it has (ReadySet).
+  ReadyMark& ready_mark() const { return *ready_mark_; }
   // The next message, if there is one to send now. Reads the spool. Confined to the send thread.
   std::optional<pb::StreamChunksRequest> Next(absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
   // False where the master broke the protocol: the connection should be given up.
@@ -117,6 +122,7 @@ class OutboundWriter {
   // What is shown now, which is remembered as that.
   std::string ShowTokenLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   std::optional<pb::StreamChunksRequest> DefinitionsLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool HasNextLocked(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   SendWindow::Action ActionLocked(absl::Duration now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   void OnOpened(const pb::Opened& opened, absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_);
@@ -136,6 +142,8 @@ class OutboundWriter {
   const AgentFace face_;
   const std::shared_ptr<Spool> spool_;
   const std::shared_ptr<TrialToken> token_;  // null = none is fetched
+
+  const std::shared_ptr<ReadyMark> ready_mark_ = std::make_shared<ReadyMark>();  // also spool_'s
 
   // Confined to the send thread: read, but not yet within the credit.
   std::optional<SpoolItem> read_ahead_;

@@ -24,11 +24,13 @@ bool OutboundWriter::OnMessage(const pb::StreamChunksResponse& message, absl::Du
   switch (message.message_case()) {
     case pb::StreamChunksResponse::kOpened:
       OnOpened(message.opened(), now);
+      ready_mark_->Set();
       return true;
     case pb::StreamChunksResponse::kAck:
       return OnAck(message.ack(), now);
     case pb::StreamChunksResponse::kRefused:
       OnRefused(message.refused(), now);
+      ready_mark_->Set();
       return true;
     case pb::StreamChunksResponse::kDirective: {
       absl::MutexLock lock(&mu_);
@@ -85,6 +87,7 @@ void OutboundWriter::OnMasterSeen(const MasterSeen& seen) {
   const bool is_another = !seen.incarnation.empty() && seen.incarnation != incarnation_;
   if (!window_.closed() || !(seen.behind || is_another)) return;
   window_.TellAgain();
+  ready_mark_->Set();
   log::Info("closed_writer_told_again",
             {{"writer", spool_->writer().ToText()}, {"another_database", is_another}});
 }
@@ -102,6 +105,8 @@ bool OutboundWriter::OnAck(const pb::Ack& ack, absl::Duration now) {
       }
       return false;
     }
+    // It moves no time at which something is due.
+    if (HasNextLocked(now)) ready_mark_->Set();
     if (window_.state() == SendWindow::State::kRetired) return true;
     mark = {window_.acked(), generation_};
   }

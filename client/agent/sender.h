@@ -2,6 +2,9 @@
 // In turn, so that no writer's backlog keeps another waiting. Of more writers than a master takes on a
 // stream the others wait until one of those has closed. Knows no gRPC. Thread-safe.
 //
+// A wake asks only the writers that may have something to say (ReadySet), and says what a walk over all of them would
+// have said: in the order of their places, behind the one that spoke last.
+//
 //   while (auto message = sender.Next(clock.Monotonic())) stream->Write(*message);
 #pragma once
 
@@ -12,9 +15,13 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "base/uuid.h"
 #include "client/agent/clock_offset.h"
 #include "client/agent/outbound_writer.h"
+#include "client/agent/ready_set.h"
 
 namespace stepwell::agent {
 
@@ -54,24 +61,40 @@ class Sender {
   ClockOffset& clock_offset() { return clock_offset_; }
 
  private:
-  using Writers = std::vector<std::shared_ptr<OutboundWriter>>;  // loop, send and receive threads
-  std::shared_ptr<const Writers> writers() const ABSL_LOCKS_EXCLUDED(mu_);
+  using WriterPtr = std::shared_ptr<OutboundWriter>;  // loop, send and receive threads
+  // Those that are there. O(writers), as everything that asks each of them.
+  std::vector<WriterPtr> writers() const ABSL_LOCKS_EXCLUDED(mu_);
+  // Null: it left.
+  WriterPtr writer_at(std::size_t place) const ABSL_LOCKS_EXCLUDED(mu_);
+  WriterPtr FindWriter(const Uuid& id) const ABSL_LOCKS_EXCLUDED(mu_);
+  // The master may not give all of them a place.
+  bool is_crowded() const ABSL_LOCKS_EXCLUDED(mu_);
   // False for one that would open while all places are taken; `is_full` is found out where it matters.
-  static bool MaySpeak(const Writers& all, const OutboundWriter& writer,
-                       std::optional<bool>& is_full);
+  bool MaySpeak(const OutboundWriter& writer, std::optional<bool>& is_full) const
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // Asks those that are due, from `begin` on, each once at most, until `ask` says true of one. Those of which it
+  // says false rest until they may have something.
+  template <typename Ask>
+  std::optional<std::size_t> AskDue(std::size_t begin, absl::Duration now, const Ask& ask) const;
   // Once for all writers: they have one version.
   void TellTooOld(const pb::StreamChunksResponse& message) ABSL_LOCKS_EXCLUDED(mu_);
   Then OnMessageTo(OutboundWriter& writer, const pb::StreamChunksResponse& message,
                    absl::Duration now);
 
-  // Confined to the send thread.
+  // Confined to the send thread: who spoke last.
   std::size_t turn_ = 0;
 
   ClockOffset clock_offset_;
+  const std::shared_ptr<ReadySet> ready_ =
+      std::make_shared<ReadySet>();  // and the marks of writers
 
   mutable absl::Mutex mu_;
-  // Replaced, never changed: each message looks through it.
-  std::shared_ptr<const Writers> writers_ ABSL_GUARDED_BY(mu_) = std::make_shared<Writers>();
+  // By place in ready_; null = free.
+  std::vector<WriterPtr> places_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::size_t> free_places_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<Uuid, std::size_t> place_by_id_ ABSL_GUARDED_BY(mu_);
+  // Of the last one that spoke: as a rule its answer is awaited, and no other needs to be asked.
+  std::size_t spoke_last_ ABSL_GUARDED_BY(mu_) = 0;
   bool connected_ ABSL_GUARDED_BY(mu_) = false;
   // The master said that this agent is too old, and that is in the log.
   bool too_old_told_ ABSL_GUARDED_BY(mu_) = false;

@@ -63,6 +63,7 @@ absl::Status Spool::AppendFrames(std::span<const Sealed> sealed, const Checkpoin
     newest_ = {std::move(newest), next};
   }
   for (const Sealed& frame : sealed) current_->span.Add(frame.span);
+  MarkReadyLocked();
   return absl::OkStatus();
 }
 
@@ -72,6 +73,7 @@ absl::Status Spool::AppendGap(GapSpan gap) {
   absl::MutexLock lock(&mu_);
   last_sequence_ = gap.last_sequence;
   AddGapLocked(std::move(gap));
+  MarkReadyLocked();
   return absl::OkStatus();
 }
 
@@ -198,7 +200,8 @@ absl::Status Spool::SyncFile() {
   if (fdatasync(current_->file.get()) != 0) return absl::ErrnoToStatus(errno, "spool: fdatasync");
   unsynced_ = mark_unsynced_ = false;
   absl::MutexLock lock(&mu_);
-  synced_sequence_ = last_sequence_;
+  const bool is_more = std::exchange(synced_sequence_, last_sequence_) != last_sequence_;
+  if (is_more && options_.sync_before_send) MarkReadyLocked();
   return absl::OkStatus();
 }
 
@@ -374,6 +377,15 @@ void Spool::SetAcked(AckedMark mark) {
   if (mark.sequence != acked_.sequence) taken_at_ = clock_.Monotonic();
   acked_ = mark;
   acked_highest_ = std::max(acked_highest_, mark.sequence);
+}
+
+void Spool::SetReadyMark(std::shared_ptr<ReadyMark> mark) {
+  absl::MutexLock lock(&mu_);
+  ready_mark_ = std::move(mark);
+}
+
+void Spool::MarkReadyLocked() const {
+  if (ready_mark_ != nullptr) ready_mark_->Set();
 }
 
 void Spool::SetBounds(const SpoolBounds& bounds) {

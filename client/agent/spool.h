@@ -26,6 +26,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "client/agent/file_descriptor.h"
+#include "client/agent/ready_set.h"
 #include "client/agent/segment_budget.h"
 #include "client/agent/spool_record.h"
 #include "client/agent/spool_shares.h"
@@ -116,6 +117,8 @@ class Spool {
   // Checksum of the frame under `sequence` if it is held and is no gap. Reads the disk.
   std::optional<std::uint32_t> ReadChecksum(std::uint64_t sequence);
   void SetAcked(AckedMark mark) ABSL_LOCKS_EXCLUDED(mu_);
+  // Set whenever more may be sent. One at a time; null = none.
+  void SetReadyMark(std::shared_ptr<ReadyMark> mark) ABSL_LOCKS_EXCLUDED(mu_);
 
   const Uuid& writer() const { return options_.writer; }
   std::uint64_t last_sequence() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -170,6 +173,7 @@ class Spool {
         clock_(clock),
         taken_at_(clock.Monotonic()) {}
 
+  void MarkReadyLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SyncNewestLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
   absl::Status Recover();
   std::size_t SegmentCountMax() const;
@@ -261,6 +265,7 @@ class Spool {
   // Highest ever, for the cause of what is absent.
   std::uint64_t acked_highest_ ABSL_GUARDED_BY(mu_) = 0;
   SpoolBounds bounds_ ABSL_GUARDED_BY(mu_);
+  std::shared_ptr<ReadyMark> ready_mark_ ABSL_GUARDED_BY(mu_);  // also the OutboundWriter's
   Cursor cursor_ ABSL_GUARDED_BY(mu_);
   // The last frame, until it is read: as a rule it is sent at once. None where it is large.
   struct Newest {

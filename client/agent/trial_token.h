@@ -4,11 +4,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "client/agent/ready_set.h"
 
 namespace stepwell::agent {
 
@@ -24,6 +27,12 @@ class TrialToken {
   }
   // Grows with each change.
   std::uint64_t version() const { return version_.load(std::memory_order_relaxed); }
+  // Set at each change, as long as somebody else has it.
+  void Watch(const std::shared_ptr<ReadyMark>& mark) ABSL_LOCKS_EXCLUDED(mu_) {
+    const absl::MutexLock lock(&mu_);
+    std::erase_if(marks_, [](const auto& known) { return known.expired(); });
+    marks_.push_back(mark);
+  }
   // A master refused it, as unknown or ended: whoever fetches hears of it.
   void Reject(const std::string& text) ABSL_LOCKS_EXCLUDED(mu_) {
     const absl::MutexLock lock(&mu_);
@@ -36,6 +45,9 @@ class TrialToken {
     if (text == text_) return;
     text_ = text;
     ++version_;
+    for (const std::weak_ptr<ReadyMark>& watching : marks_) {
+      if (const auto mark = watching.lock()) mark->Set();
+    }
   }
   std::string TakeRejected() ABSL_LOCKS_EXCLUDED(mu_) {
     const absl::MutexLock lock(&mu_);
@@ -46,6 +58,7 @@ class TrialToken {
   mutable absl::Mutex mu_;
   std::string text_ ABSL_GUARDED_BY(mu_);
   std::string rejected_ ABSL_GUARDED_BY(mu_);
+  std::vector<std::weak_ptr<ReadyMark>> marks_ ABSL_GUARDED_BY(mu_);
   std::atomic<std::uint64_t> version_{0};
 };
 

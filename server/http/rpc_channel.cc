@@ -39,6 +39,15 @@ RpcStatus StatusOf(const grpc::Status& status, const grpc::ClientContext& contex
           status.error_details(), MetadataOf(context.GetServerTrailingMetadata())};
 }
 
+// What its calls wait for comes from within the process. A thread that waited in gRPC's own way would take its turn at all
+// sockets of the process, and hand each event of a stream on to a thread of streams: two switches of threads more for each.
+class InnerQueue final : public grpc::CompletionQueue {
+ public:
+  InnerQueue()
+      : CompletionQueue(grpc_completion_queue_attributes{GRPC_CQ_CURRENT_VERSION, GRPC_CQ_NEXT,
+                                                         GRPC_CQ_NON_POLLING, nullptr}) {}
+};
+
 constexpr char kStopping[] = "this master is stopping";
 
 bool IsHeaderText(std::string_view text) {
@@ -60,7 +69,7 @@ SharedBytes BytesOf(const grpc::ByteBuffer& buffer) {
 }  // namespace
 
 struct RpcChannel::State {
-  grpc::CompletionQueue queue;
+  InnerQueue queue;
   absl::Mutex mu;
   std::unique_ptr<grpc::GenericStub> stub ABSL_GUARDED_BY(mu);
   bool stopping ABSL_GUARDED_BY(mu) = false;

@@ -60,6 +60,57 @@ TEST_F(OwnerLocksTest, ATakeOverWaitsForATransactionThatAskedAndEndsTheNext) {
   EXPECT_EQ(CheckMaster(*asks, kEpoch).code(), absl::StatusCode::kAborted);
 }
 
+// Whoever wanted it was told that it may not be taken yet, and held nothing: lapsed or released since, it is the next claim's,
+// which waits. A trial that is being opened would else be fenced by nobody, and what was acked for it be passed over.
+TEST_F(OwnerLocksTest, AnOwnershipThatEndsBehindTheLookIsNotTakenWithoutWaiting) {
+  const auto asks = Connect(url_);
+  ASSERT_TRUE(asks->Begin().ok());
+  ASSERT_TRUE(CheckMaster(*asks, kEpoch).ok());
+  const auto releases = Connect(url_);
+  ASSERT_TRUE(releases->Begin().ok());
+  ASSERT_TRUE(releases->Exec("update stepwell.masters set renewed_time = to_timestamp(0)").ok());
+  absl::StatusOr<Ownership> taken = absl::UnknownError("not asked");
+  std::thread other(
+      [&] { taken = ingest_->AcquireOwnership({.master_id = "b", .address = "b:1"}); });
+  AwaitLockWait();
+  ASSERT_TRUE(releases->Commit().ok());
+  other.join();
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_FALSE(taken->is_owner) << "while a transaction of the former owner may still commit";
+  std::atomic<bool> is_taken = false;
+  std::thread again([&] {
+    taken = ingest_->AcquireOwnership({.master_id = "b", .address = "b:1"});
+    is_taken = true;
+  });
+  AwaitLockWait();
+  EXPECT_FALSE(is_taken);
+  EXPECT_TRUE(asks->Commit().ok());
+  again.join();
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_TRUE(taken->is_owner);
+  EXPECT_GT(taken->epoch, kEpoch);
+}
+
+TEST_F(OwnerLocksTest, OfTwoThatBeginADatabaseOneOwnsIt) {
+  Run("delete from stepwell.masters");
+  const auto begins = Connect(url_);
+  ASSERT_TRUE(begins->Begin().ok());
+  ASSERT_TRUE(
+      begins
+          ->Exec("insert into stepwell.masters (slot, master_id, epoch, address, "
+                 "renewed_time, migration) values (0, 'c', 1, 'c:1', clock_timestamp(), 10)")
+          .ok());
+  absl::StatusOr<Ownership> other = absl::UnknownError("not asked");
+  std::thread asks(
+      [&] { other = ingest_->AcquireOwnership({.master_id = "b", .address = "b:1"}); });
+  AwaitLockWait();
+  ASSERT_TRUE(begins->Commit().ok());
+  asks.join();
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_FALSE(other->is_owner);
+  EXPECT_EQ(other->owner_id, "c");
+}
+
 // It may wait, too: behind one that takes the database at that moment, and sees it then.
 TEST_F(OwnerLocksTest, WhoAsksDuringATakeOverSeesTheNewOwner) {
   const auto takes = Connect(url_);

@@ -13,12 +13,21 @@ namespace {
 using testing::CapsStoreTest;
 using testing::Eventually;
 using testing::kDayUs;
+using testing::kEpoch;
 using testing::kNowUs;
 
 constexpr std::int64_t kDay = 86'400;
 
 class PartitionDeletes : public CapsStoreTest {
  protected:
+  // What comes in bulk goes into leaves at once.
+  void FoldNow(const WriterFold& fold) override {
+    if (!is_bulk_) return CapsStoreTest::FoldNow(fold);
+    const auto folded = folds_->FoldBulk(kEpoch, {fold}, 0);
+    ASSERT_TRUE(folded.ok()) << folded.status();
+    ASSERT_TRUE(folded->has_value());
+    ++bulk_count_;
+  }
   // A backend tells its counts when it ends, at the latest.
   void EndBackends() {
     const char* others =
@@ -35,6 +44,9 @@ class PartitionDeletes : public CapsStoreTest {
                      "), 0)::bigint from pg_stat_user_tables where schemaname = "
                      "'stepwell' and relname ~ '^(metrics|ticks|rollups|rollup_ticks)_k'"));
   }
+
+  bool is_bulk_ = false;
+  int bulk_count_ = 0;
 };
 
 TEST_F(PartitionDeletes, ALifeOfFoldsMergesAndSweepsDeletesNothing) {
@@ -49,12 +61,14 @@ TEST_F(PartitionDeletes, ALifeOfFoldsMergesAndSweepsDeletesNothing) {
     for (std::int64_t merge = 0; merge < 20; ++merge) {
       const std::int64_t late_us = merge % 5 == 0 ? 90 * kDayUs : 0;
       std::vector<TickTable> tables = {Table(4, 50, now_us + merge * 50'000'000 - late_us)};
+      is_bulk_ = merge % 4 == 1;
       Fill(writer, tables, now_us);
       MergeNow(now_us);
     }
     leaves_emptied += SweepAll(now_us).leaves_emptied;
   }
   EXPECT_GT(leaves_emptied, 0);
+  EXPECT_EQ(bulk_count_, 4 * 5);
   ExpectNothingVanished();
   const std::int64_t leaves = Number(
       "select count(*) from pg_class where relname ~ '^(metrics|rollups)_k' and relkind = 'r'");

@@ -113,6 +113,39 @@ TEST_F(PgRings, AStartedStoreGoesOnInTheNewestSegment) {
   EXPECT_EQ(Number("select count(*) from stepwell.journal_3"), 2);
 }
 
+// The clock was hours ahead until the last start: what it wrote is no younger than what comes now.
+TEST_F(PgRings, RowsOfAClockThatWasSetBackKeepNoSegment) {
+  const OpenedWriter writer = OpenWriter("t");
+  for (std::uint64_t i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(ingest_->Commit(Group({Advance(writer, i)})).ok());
+    if (i == 3) break;
+    ASSERT_TRUE(folds_->RecycleJournal(kEpoch, 0).ok());
+  }
+  const std::int64_t ahead_us = absl::ToUnixMicros(absl::Now() + absl::Hours(10));
+  for (int i = 0; i < 3; ++i) {
+    Run(absl::StrCat("update stepwell.journal_", i, " set received_time_us = ", ahead_us + i));
+  }
+  const auto ring = std::make_shared<JournalRing>();
+  const auto ingest = PgIngestStore::Open({.url = url_}, ring);
+  ASSERT_TRUE(ingest.ok()) << ingest.status();
+  const auto folds = PgFoldStore::Open({.url = url_}, ring);
+  ASSERT_TRUE(folds.ok()) << folds.status();
+  ASSERT_EQ(ring->current(), 2);
+  Run("update stepwell.writers set folded_sequence = 3");
+  CommitGroupRequest unfolded = Group({Advance(writer, 4)});
+  unfolded.received_time_us = absl::ToUnixMicros(absl::Now());
+  ASSERT_TRUE((*ingest)->Commit(unfolded).ok());
+  ASSERT_TRUE((*folds)->RecycleJournal(kEpoch, unfolded.received_time_us).ok());
+  EXPECT_EQ(Number("select count(*) from stepwell.journal_0"), 0);
+  EXPECT_EQ(Number("select count(*) from stepwell.journal_1"), 0);
+  EXPECT_EQ(Number("select count(*) from stepwell.journal_2"), 2);
+  EXPECT_EQ(Number(absl::StrCat("select count(*) from stepwell.journal_2 "
+                                "where received_time_us > ",
+                                ahead_us)),
+            2)
+      << "times of rows ascend";
+}
+
 // A stopped master that wakes up after a take-over empties nothing.
 TEST_F(PgRings, AFormerOwnerRecyclesNothing) {
   ASSERT_EQ(ingest_->AcquireOwnership({.master_id = "a", .address = "a:1"})->epoch, kEpoch);

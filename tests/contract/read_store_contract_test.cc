@@ -389,25 +389,6 @@ TEST_F(ReadStoreContract, RowsWithinOneBucketComeWithoutVectors) {
   EXPECT_EQ(without, 1);
 }
 
-TEST_F(ReadStoreContract, LatestIsTheNewestSampleOfEachSeries) {
-  writer_.AddTrial(7, 1);
-  for (int series = 1; series <= 3; ++series) AddSeries(series, "g", absl::StrCat("s", series));
-  for (int i = 0; i < 20; ++i) {
-    const std::int64_t at = 1000 + i * 100;
-    writer_.AddMerged({.received_day = 20'000 + i % 2},
-                      Table({at, at + 50}, {i, i}, {{SeriesNo{1}, {1.0 * i, 1.5 * i}, {}}}));
-  }
-  writer_.AddRecent({.fold_no = 3}, Table({5000, 6000}, {50, 60}, {{SeriesNo{2}, {7}, {1, 0}}}));
-  writer_.AddRecent({.fold_no = 4}, Table({9000}, {90}, {{SeriesNo{2}, {9}, {}}}));
-  const auto latest = Snapshot()->ReadLatest(kTrial, {1, 2, 3}, FoldNo{3});
-  ASSERT_TRUE(latest.ok()) << latest.status();
-  ASSERT_EQ(latest->size(), 2u) << "series 3 has no sample";
-  EXPECT_EQ(latest->at(0).time_us, 1000 + 19 * 100 + 50);
-  EXPECT_EQ(latest->at(0).value, 1.5 * 19);
-  EXPECT_EQ(latest->at(1).time_us, 5000) << "tick 6000 has no sample, fold 4 is beyond the pin";
-  EXPECT_EQ(latest->at(1).batch, 50);
-}
-
 TEST_F(ReadStoreContract, BatchSpansAreThoseOfEachWriter) {
   writer_.AddTrial(7, 2);
   AddSeries(1, "g", "s");

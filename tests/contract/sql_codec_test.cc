@@ -19,6 +19,7 @@
 #include "tests/support/codec_vectors.h"
 #include "tests/support/damaged_vectors.h"
 #include "tests/support/encoded_params.h"
+#include "tests/support/frozen_vectors.h"
 #include "tests/support/further_kinds.h"
 #include "tests/support/metric_kinds.h"
 #include "tests/support/postgres.h"
@@ -134,6 +135,25 @@ class SqlCodecTest : public ::testing::Test {
 
   std::unique_ptr<PgConnection> connection_ = Connect(TestPostgres::Get().FreshMigratedDatabase());
 };
+
+TEST_F(SqlCodecTest, ReadsFrozenVectorsAsTheyWereWritten) {
+  std::int32_t id = 0;
+  for (const testing::FrozenVector& frozen : testing::FrozenVectors()) {
+    std::vector<double> values(frozen.words.size());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = std::bit_cast<double>(frozen.words[i]);
+    }
+    // Where only integers are told, they are the values, too, and both are looked at.
+    std::vector<std::int64_t> integers = frozen.integers;
+    const bool has_integers = !integers.empty();
+    if (has_integers) values.assign(integers.begin(), integers.end());
+    Insert(id++, values.size(), frozen.encoded, &values, has_integers ? &integers : nullptr);
+  }
+  ExpectNone(kWrongValues);
+  const auto deleted = connection_->Exec("delete from vectors where expected_integers is null");
+  ASSERT_TRUE(deleted.ok()) << deleted.status();
+  ExpectNone(kWrongIntegers);
+}
 
 TEST_F(SqlCodecTest, DecodesHostileValuesBitForBit) {
   std::vector<std::vector<double>> vectors;

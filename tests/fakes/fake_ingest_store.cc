@@ -30,6 +30,7 @@ constexpr absl::Duration kOwnershipLapses = absl::Seconds(10);
 
 absl::StatusOr<Ownership> FakeIngestStore::AcquireOwnership(const OwnerClaim& claim) {
   absl::MutexLock lock(&mu_);
+  ++ownership_calls_;
   const absl::Time now = absl::Now();
   Ownership& row = tables_.owner;
   const bool vacant = row.epoch == 0;
@@ -233,6 +234,7 @@ absl::StatusOr<OpenedWriter> FakeIngestStore::OpenWriter(const OpenWriterRequest
 absl::StatusOr<std::vector<SeriesNo>> FakeIngestStore::FindOrCreateSeries(
     TrialId trial_id, absl::Span<const SeriesDefinition> definitions, int series_max,
     std::int64_t* created) {
+  ActBeforeSeries();
   absl::MutexLock lock(&mu_);
   ++series_calls_;
   if (series_busy_ > 0) {

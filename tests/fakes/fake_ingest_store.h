@@ -59,6 +59,11 @@ class FakeIngestStore final : public IngestStore {
   void set_series_max(int series_max);
   // The next `count` calls of FindOrCreateSeries answer kUnavailable.
   void KeepSeriesBusy(int count);
+  // At the begin of the next FindOrCreateSeries, without a lock held.
+  void OnNextSeries(std::function<void()> act) {
+    absl::MutexLock lock(&mu_);
+    on_next_series_ = std::move(act);
+  }
   // Calls of FindOrCreateSeries.
   int series_calls() const {
     absl::MutexLock lock(&mu_);
@@ -69,6 +74,10 @@ class FakeIngestStore final : public IngestStore {
   // As a fold would.
   void SetFolded(TrialId trial_id, WriterNo writer_no, std::uint64_t folded_sequence);
   std::vector<Gap> gaps(TrialId trial_id) const;
+  int series_count(TrialId trial_id) const {
+    absl::MutexLock lock(&mu_);
+    return static_cast<int>(tables_.trials.at(trial_id).series.size());
+  }
   TrialState trial_state(TrialId trial_id) const;
   // As if it were deleted, with all that is of it.
   void DropTrial(TrialId trial_id);
@@ -82,6 +91,11 @@ class FakeIngestStore final : public IngestStore {
   void FailNextLook(absl::Status status);
   // Makes the owner's last renewal older.
   void AgeOwner(absl::Duration by);
+  // Calls of AcquireOwnership.
+  int ownership_calls() const {
+    absl::MutexLock lock(&mu_);
+    return ownership_calls_;
+  }
   // Changes what a replay will read of a commit, oldest first.
   void ChangeJournal(std::size_t row, const std::function<void(JournalRow&)>& change);
 
@@ -116,6 +130,14 @@ class FakeIngestStore final : public IngestStore {
   };
 
   void ActBeforeCommit() ABSL_LOCKS_EXCLUDED(mu_);
+  void ActBeforeSeries() ABSL_LOCKS_EXCLUDED(mu_) {
+    std::function<void()> act;
+    {
+      absl::MutexLock lock(&mu_);
+      act = std::exchange(on_next_series_, nullptr);
+    }
+    if (act) act();
+  }
   Trial* FindOrCreateTrialLocked(const OpenWriterRequest& request, TrialId& trial_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool LetsThroughLocked(const OpenWriterRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -137,7 +159,9 @@ class FakeIngestStore final : public IngestStore {
   std::uint64_t commits_in_doubt_ ABSL_GUARDED_BY(mu_) = 0;
   bool block_commits_ ABSL_GUARDED_BY(mu_) = false;
   std::function<void()> on_next_commit_ ABSL_GUARDED_BY(mu_);
+  std::function<void()> on_next_series_ ABSL_GUARDED_BY(mu_);
   int commit_count_ ABSL_GUARDED_BY(mu_) = 0;
+  int ownership_calls_ ABSL_GUARDED_BY(mu_) = 0;
   int series_max_ ABSL_GUARDED_BY(mu_) = std::numeric_limits<int>::max();
   int series_busy_ ABSL_GUARDED_BY(mu_) = 0;
   int series_calls_ ABSL_GUARDED_BY(mu_) = 0;

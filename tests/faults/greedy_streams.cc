@@ -129,6 +129,7 @@ class GreedyStreams::Stream {
           !call.Write(Definitions(2, load_.definition_count))) {
         return;
       }
+      if (i == 2 && load_.empty_definition_count > 0 && !call.Write(EmptyDefinitions())) return;
       if (!call.Write(Chunk(i))) return;
     }
   }
@@ -151,6 +152,15 @@ class GreedyStreams::Stream {
       const std::uint32_t ref = first_ref + static_cast<std::uint32_t>(i);
       *message.mutable_definitions()->add_definitions() =
           DefinitionOf(ref, ref == 1 ? 0 : load_.definition_bytes);
+    }
+    return message;
+  }
+
+  v1::StreamChunksRequest EmptyDefinitions() const {
+    v1::StreamChunksRequest message;
+    message.mutable_definitions()->set_writer(writer_.ToBytes());
+    for (int i = 0; i < load_.empty_definition_count; ++i) {
+      message.mutable_definitions()->add_definitions();
     }
     return message;
   }

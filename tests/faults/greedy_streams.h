@@ -28,6 +28,8 @@ class GreedyStreams {
     // Each sends one message of so many definitions before its chunks; 0 = of one, with its first chunk.
     int definition_count = 0;
     std::size_t definition_bytes = 2048;
+    // Or of so many that say nothing, two bytes each.
+    int empty_definition_count = 0;
   };
 
   GreedyStreams(const std::string& address, const Load& load);

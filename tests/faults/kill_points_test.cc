@@ -113,7 +113,8 @@ GroupCaps SamplesOf(const char* group) {
 const std::vector<Work>& Works() {
   static const auto* works = new std::vector<Work>{
       {.name = "Commit",
-       .points = {{"commit_before_begin", 20},
+       .points = {{"before_commit", 20},
+                  {"commit_before_begin", 20},
                   {"commit_after_guard", 20},
                   {"commit_mid_copy", 20},
                   {"commit_before_commit", 20},

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -44,14 +45,38 @@ def matrix_house(row: str, rows: int = 52) -> dict[str, str | None]:
             "CMakeLists.txt": HOUSE["CMakeLists.txt"] + "add_subdirectory(tests)\n"}
 
 
+# In place of a file: the house is a repository of one commit, which `COMMIT` in a text stands for.
+COMMITTED = {".git": ""}
+
+
+def commit(root: pathlib.Path) -> str:
+    """Makes the house a repository; its commit, shortened."""
+    git = ["git", "-C", str(root), "-c", "user.name=nobody", "-c", "user.email=nobody@localhost"]
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "--no-verify", "-m", "a house"]):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    return subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout[:12]
+
+
+# A house whose master is killed in the middle of a fold; `passed` is a line of its store, `table` one of the test.
+def killed_house(passed: str = "", table: str = "") -> dict[str, str | None]:
+    return {"storage/pg_store.cc": '#include "storage/pg_link.h"\n\nint f() { STEPWELL_FAILPOINT("fold_after_commit"); }\n'
+                                   + passed,
+            "tests/CMakeLists.txt": "add_subdirectory(faults)\n",
+            "tests/faults/CMakeLists.txt": "stepwell_tests(t)\n",
+            "tests/faults/kill_points_test.cc": 'Work kFold = {.points = {{"fold_after_commit", 10}}};\n' + table,
+            "CMakeLists.txt": HOUSE["CMakeLists.txt"] + "add_subdirectory(tests)\n"}
+
+
 def broken(changes: dict[str, str | None]) -> list[tuple[str, str]]:
     """(path, rule) of what is broken in the house with these files changed, added or (None) removed."""
     with tempfile.TemporaryDirectory() as folder:
         root = pathlib.Path(folder)
+        changes = dict(changes)
+        made = commit(root) if changes.pop(".git", None) is not None else "COMMIT"
         for name, text in {**HOUSE, **changes}.items():
             if text is not None:
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
-                (root / name).write_text(text, encoding="utf-8")
+                (root / name).write_text(text.replace("COMMIT", made), encoding="utf-8")
         return [(finding.path, finding.rule) for finding in check.check(root) if not finding.warning]
 
 
@@ -72,6 +97,9 @@ KNOWN_TRIAL = "if (selector.trial_id != 0 && projects.is_all()) return TrialId{s
 
 # name of the row, what is changed in the house, the one (path, rule) that goes red
 RED = [
+    ("commit that nobody has", {**COMMITTED, "README.md": "# A house\n\n| 3 ns | `bench`, 4700fd38, n=5 |\n"},
+     ("README.md", "cited commit")),
+    ("commit of digits", {**COMMITTED, "docs/a.md": "It was 3 ns (commit 99262863).\n"}, ("docs/a.md", "cited commit")),
     ("base looks up", {"base/clock.cc": '#include "base/clock.h"\n#include "storage/pg_link.h"\n'},
      ("base/clock.cc", "floor")),
     ("server looks at the client", {"server/wire.cc": "#include <stepwell/recorder.h>\n"},
@@ -115,6 +143,12 @@ RED = [
      {**matrix_house("| x | `ATest.test_one`, `BTest.test_one` |\n"),
       "tests/python/test_x.py": "class ATest:\n    def test_one(self):\n        pass\n"},
      ("docs/reliability.md", "fault row")),
+    ("a place where nobody kills", killed_house('int g() { return failpoint::Check("merge_before_commit"); }\n'),
+     ("storage/pg_store.cc", "kill point")),
+    ("a migration that nobody kills", killed_house('int g() { STEPWELL_FAILPOINT("migration_after_commit"); }\n'),
+     ("storage/pg_store.cc", "kill point")),
+    ("a kill where nobody comes by", killed_house(table='Work kMerge = {.points = {{"merge_before_commit"}}};\n'),
+     ("tests/faults/kill_points_test.cc", "kill point")),
     ("a row that is gone", matrix_house("", rows=51), ("docs/reliability.md", "fault row")),
     ("a test's file with a fixed name", {"base/clock.cc": '#include "base/clock.h"\nauto f = TempDir() + "x";\n'},
      ("base/clock.cc", "scratch")),
@@ -240,6 +274,9 @@ RED = [
 ]
 
 GREEN = [
+    ("commit that is there", {**COMMITTED, "README.md": "# A house\n\n| 3 ns | COMMIT, n=5 |\n"}),
+    ("what is no commit", {**COMMITTED, "docs/a.md": "10000000 samples; `4700fd38` is an id\n\n    revoke 4700fd38\n"}),
+    ("commits without a history", {"README.md": "# A house\n\n3 ns, commit 4700fd38\n"}),
     ("the house itself", {}),
     ("an open end with a name", {"base/clock.cc": '#include "base/clock.h"\n// TO' + "DO(alex): leap seconds\n"}),
     ("main joins the floors", {"client/cli/main.cc": '#include "storage/pg_link.h"\n#include "server/x.h"\n',
@@ -255,6 +292,7 @@ GREEN = [
     ("an installed header guards the C way", {"client/recorder/include/stepwell/r.h":
                                               "#ifndef R_H_\n#define R_H_\n#endif\n"}),
     ("each rule of the agent has a test", agent_house()),
+    ("places where all are killed", killed_house("// STEPWELL_FAILPOINT(\"of_a_comment\")\n")),
     ("a row whose test exists", matrix_house("| x | `CrashTest.NothingIsLost` and `docs/spool.md` |\n")),
     ("stamps of the wall clock", {"base/clock.cc": '#include "base/clock.h"\n'
                                   "auto stamp_us = absl::ToUnixMicros(absl::Now());\n"

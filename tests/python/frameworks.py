@@ -51,11 +51,12 @@ class FrameworkTest(ProductTest):
         if why:
             self.skipTest(why)
 
-    def train(self, source: str, *, trial: str | None = None, **variables: str) -> tuple[str, str]:
+    def train(self, source: str, *, trial: str | None = None, wait_s: float = 2 * product.WAIT_S,
+              **variables: str) -> tuple[str, str]:  # fmt: skip
         """Runs it under the interpreter of the frameworks. A warning of ours fails it."""
         more = {"PYTHONPATH": package_path(), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1",
                 **({"STEPWELL_TRIAL": trial} if trial else {}), **variables}  # fmt: skip
-        out, err = self.run_trial(source, variables=more, interpreter=python())
+        out, err = self.run_trial(source, variables=more, interpreter=python(), wait_s=wait_s)
         self.assertNotIn("is not recorded:", err)
         return out, err
 

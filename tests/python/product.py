@@ -87,11 +87,11 @@ class ProductTest(unittest.TestCase):
 
     def run_trial(self, source: str, *, code: int = 0, options: tuple[str, ...] = (),
                   variables: dict[str, str] | None = None, as_file: bool = False,
-                  interpreter: str | None = None) -> tuple[str, str]:  # fmt: skip
+                  interpreter: str | None = None, wait_s: float = 2 * WAIT_S) -> tuple[str, str]:  # fmt: skip
         """Runs it to its end: what it printed, and what it said on stderr."""
         process = self.start(source, options=options, variables=variables, as_file=as_file, interpreter=interpreter)
         try:
-            out, err = process.communicate(timeout=2 * WAIT_S)
+            out, err = process.communicate(timeout=wait_s)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)  # its children, too: they hold what it prints into
             self.fail(f"it did not end: {process.communicate()}")

@@ -67,6 +67,15 @@ void History::Committed(SeriesNo series_no, SampleNumber sample) {
   ++committed_count_;
 }
 
+void History::Told(int rank, std::uint64_t first_sequence, std::uint64_t last_sequence) {
+  const auto end = samples_.lower_bound(NumberOf(rank + 1, 0));
+  for (auto each = samples_.lower_bound(NumberOf(rank, 0)); each != end; ++each) {
+    Sample& sample = each->second;
+    sample.told = sample.told || std::max(sample.first_sequence, first_sequence) <=
+                                     std::min(sample.last_sequence, last_sequence);
+  }
+}
+
 // Frames that outlived the definitions before them.
 void History::Rejected(const Uuid& writer, int rank, std::uint64_t first_sequence,
                        std::uint64_t last_sequence) {
@@ -122,6 +131,7 @@ void History::KeepDatabase() {
   for (const auto& [number, sample] : samples_) {
     if (sample.committed) kept_->committed.insert(number);
     if (sample.folded) kept_->folded.insert(number);
+    if (sample.told) kept_->told.insert(number);
   }
 }
 
@@ -129,7 +139,8 @@ void History::PutDatabaseBack(bool is_noticed) {
   for (auto& [number, sample] : samples_) {
     const bool was_committed = std::exchange(sample.committed, kept_->committed.contains(number));
     sample.folded = kept_->folded.contains(number);
-    if (was_committed && !sample.committed) sample.taken_back = true;
+    const bool was_told = std::exchange(sample.told, kept_->told.contains(number));
+    if ((was_committed || was_told) && !sample.committed && !sample.told) sample.taken_back = true;
   }
   rejected_ = kept_->rejected;
   rank_of_series_ = kept_->rank_of_series;

@@ -46,6 +46,8 @@ class History {
   void SentGap(const Uuid& writer, std::uint64_t first_sequence, std::uint64_t last_sequence);
   // A transaction stored it.
   void Committed(SeriesNo series_no, SampleNumber sample);
+  // It stored a gap that names these.
+  void Told(int rank, std::uint64_t first_sequence, std::uint64_t last_sequence);
   // It stored that these are refused, as a gap.
   void Rejected(const Uuid& writer, int rank, std::uint64_t first_sequence,
                 std::uint64_t last_sequence);
@@ -88,7 +90,9 @@ class History {
     bool acked = false;
     bool folded = false;
     bool excused = false;
-    // It was committed, and the database was set back to before.
+    // A gap that the database holds names its frame.
+    bool told = false;
+    // It was committed or told, and the database was set back to before.
     bool taken_back = false;
     // Of its frame.
     std::uint64_t first_sequence = 1;
@@ -99,6 +103,7 @@ class History {
   struct Kept {
     std::set<SampleNumber> committed;
     std::set<SampleNumber> folded;
+    std::set<SampleNumber> told;
     std::map<Uuid, std::set<std::uint64_t>> rejected;
     std::map<SeriesNo, int> rank_of_series;
   };

@@ -39,6 +39,7 @@ void SimDatabase::NoteCommitted(const WriterAdvance& advance) {
   const Writer& writer = writers_.at({advance.trial_id, advance.writer_no});
   for (const Gap& gap : advance.gaps) {
     history_.Saw(absl::StrCat("gap cause ", static_cast<int>(gap.cause)));
+    history_.Told(writer.rank, gap.first_sequence, gap.last_sequence);
     if (gap.cause != GapCause::kRejected) continue;
     history_.Rejected(writer.uuid, writer.rank, gap.first_sequence, gap.last_sequence);
   }

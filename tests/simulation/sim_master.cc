@@ -89,6 +89,7 @@ void SimMaster::Lose() {
 void SimMaster::Fold(std::int64_t bytes_max, Then then) {
   if (!serves() || !whole()) return;
   const Heads::FoldPlan plan = heads_.PlanFold(std::nullopt, bytes_max);
+  if (plan.hole) return state_.ReportLost(epoch_);
   if (plan.folds.empty()) return;
   const absl::Status folded = store_.is_in_its_place() ? database_.Fold(epoch_, plan.folds)
                                                        : absl::AbortedError("another database");

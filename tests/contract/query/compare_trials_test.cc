@@ -327,6 +327,7 @@ TEST_F(CompareTrialsTest, WholeTrialsAreComparedWhereSamplesAreGoneAndRollupsLef
   for (int i = 0; i < after->series_size(); ++i) {
     EXPECT_EQ(after->series(i).ShortDebugString(), before->series(i).ShortDebugString());
   }
+  // Rollups do not tell which of their samples are of which batch (decision 0033).
   request.set_axis(v1::COMPARE_AXIS_BATCH);
   const auto by_batch = reads_.CompareTrials(request, Call());
   ASSERT_TRUE(by_batch.ok()) << by_batch.status();

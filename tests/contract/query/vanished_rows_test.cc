@@ -209,5 +209,53 @@ TEST_F(VanishedRowsTest, QuantilesOfWhatACapLeftAreNotToldAsThoseOfAll) {
   EXPECT_EQ(timing().quantiles_absent(), v1::ABSENCE_REASON_RAW_REMOVED);
 }
 
+// More gaps than an answer lists, of whatever they are, are no cap's.
+TEST_F(VanishedRowsTest, QuantilesStayWhereMoreIsMissingThanIsListedAndNoCapTookIt) {
+  Feed feed = OpenWriter("job");
+  series_ = {AddSeries("timing", "load", SeriesKind::kDuration)};
+  Send(feed, 10);
+  Fold();
+  const auto add = [&](int count, int cause, const char* group, const char* reason) {
+    const auto added = connection_->Exec(
+        "insert into stepwell.gaps (trial_id, writer_no, cause, metric_group, sample_count, "
+        "first_time_us, "
+        "last_time_us, first_sequence, last_sequence, reason) "
+        "select $1, 1, $2, $3, 1, $4::bigint + n, $4::bigint + n, 0, 0, $5 from generate_series(1, "
+        "$6) n",
+        {Value(trial_id_), cause, std::string(group), kStartUs, std::string(reason), count});
+    ASSERT_TRUE(added.ok()) << added.status();
+  };
+  const auto summary = [&] {
+    v1::SummarizeTimingsRequest request;
+    *request.mutable_trial() = Ref();
+    const auto answer = reads_.SummarizeTimings(request, Call());
+    EXPECT_TRUE(answer.ok()) << answer.status();
+    return answer.ok() ? *answer : v1::SummarizeTimingsResponse();
+  };
+  constexpr int kSensorFailed = static_cast<int>(GapCause::kSensorFailed);
+  constexpr int kCap = static_cast<int>(GapCause::kCap);
+  struct Row {
+    const char* name;
+    int count, cause;
+    const char *group, *reason;
+    bool has_quantiles;
+  };
+  for (const Row& row :
+       {Row{"more than are listed", GapFilter().limit + 1, kSensorFailed, "gpu", "", true},
+        Row{"a cap of another group", 1, kCap, "gpu", "raw_age_seconds", true},
+        Row{"a window that was over", 1, kCap, "", "profiling_window_seconds", true},
+        Row{"a cap of all groups", 1, kCap, "", "raw_age_seconds", false}}) {
+    SCOPED_TRACE(row.name);
+    add(row.count, row.cause, row.group, row.reason);
+    const v1::SummarizeTimingsResponse told = summary();
+    ASSERT_EQ(told.timings_size(), 1);
+    EXPECT_TRUE(told.completeness().gaps_truncated());
+    EXPECT_EQ(told.timings(0).count(), 10);
+    EXPECT_EQ(told.timings(0).p50_seconds(), row.has_quantiles ? 0.5 : 0);
+    EXPECT_EQ(told.timings(0).quantiles_absent(),
+              row.has_quantiles ? v1::ABSENCE_REASON_UNSPECIFIED : v1::ABSENCE_REASON_RAW_REMOVED);
+  }
+}
+
 }  // namespace
 }  // namespace stepwell

@@ -44,6 +44,8 @@ using std::chrono::steady_clock;
 // A second is so many turns: in each a part of the writers append.
 constexpr int kTurns = 50;
 constexpr std::uint64_t kBehindSeconds = 5;
+// An agent looks at its writers, and wakes its stream, each 100 ms: not all agents at one time.
+constexpr std::size_t kTurnsOfLook = 5;
 
 volatile sig_atomic_t g_stop = 0;
 
@@ -102,7 +104,7 @@ class Crowd {
         Append(writers_[i]);
       }
       WriteLog();
-      Wake();
+      Look(turn);
       if (turn % kTurns == kTurns - 1) Say(turn / kTurns + 1);
       due = std::max(due + milliseconds(1000 / kTurns), steady_clock::now() - milliseconds(1000));
       std::this_thread::sleep_until(due);
@@ -169,11 +171,18 @@ class Crowd {
     if (number % 60 == 59) writer.spool->Trim().IgnoreError();
   }
 
-  void Wake() {
-    for (const auto& made : agents_) {
-      if (made->sender.HasNext(RealClock::Get().Monotonic())) made->stream->Wake();
-      made->stream->Tend();
+  void Look(int turn) {
+    for (std::size_t i = static_cast<std::size_t>(turn) % kTurnsOfLook; i < agents_.size();
+         i += kTurnsOfLook) {
+      Tend(*agents_[i]);
     }
+  }
+  void Wake() {
+    for (const auto& made : agents_) Tend(*made);
+  }
+  static void Tend(Agent& made) {
+    if (made.sender.HasNext(RealClock::Get().Monotonic())) made.stream->Wake();
+    made.stream->Tend();
   }
 
   bool AllAcked() const {

@@ -40,7 +40,9 @@ std::vector<std::uint64_t> Sequences(const HeadsPin& pin) {
 TEST(HeadsTest, HoldsChunksUntilTheyAreFolded) {
   Heads heads;
   heads.NoteWriter(kTrial, kWriter, 2);
-  heads.Add({Chunk(3, 100, 1.0), Chunk(4, 50, 2.0), Chunk(9)});
+  auto range = std::make_shared<HeadChunk>(*Chunk(9));
+  range->first_sequence = 5;
+  heads.Add({Chunk(3, 100, 1.0), Chunk(4, 50, 2.0), range});
   EXPECT_EQ(heads.unfolded_bytes(), 300);
   EXPECT_EQ(heads.UnfoldedSampleCount(kTrial), 2);
   EXPECT_EQ(heads.LatestOf(kTrial).at(kSeries).value, 1.0);
@@ -104,6 +106,49 @@ TEST(HeadsTest, ATrialThatIsReplayedIsNotFolded) {
   heads.RecoveryDone(kTrial);
   EXPECT_FALSE(heads.Pin(kTrial).recovering());
   EXPECT_EQ(heads.PlanFold(std::nullopt, 1000).folds[0].to_sequence, 2U);
+}
+
+// As of a trial that was opened behind a take-over, say, by the owner of before, who acked the first two.
+TEST(HeadsTest, AFoldEndsWhereSomethingAckedIsNotThere) {
+  Heads heads;
+  constexpr TrialId kOther = static_cast<TrialId>(2);
+  heads.NoteWriter(kTrial, kWriter, 0);
+  heads.Add({Chunk(3)});
+  Heads::FoldPlan plan = heads.PlanFold(std::nullopt, 1000);
+  EXPECT_TRUE(plan.folds.empty());
+  EXPECT_EQ(plan.hole, std::pair(kTrial, kWriter));
+  EXPECT_EQ(plan.all_before_us, 30) << "it is not folded";
+  EXPECT_FALSE(heads.PlanFold(kOther, 1000).hole.has_value());
+  heads.Add({Chunk(1), Chunk(6)});
+  plan = heads.PlanFold(std::nullopt, 1000);
+  ASSERT_EQ(plan.folds.size(), 1U);
+  EXPECT_EQ(plan.folds[0].to_sequence, 1U) << "up to the hole";
+  EXPECT_TRUE(plan.hole.has_value());
+  auto range = std::make_shared<HeadChunk>(*Chunk(5));
+  range->first_sequence = 4;
+  heads.Add({Chunk(2), range});
+  plan = heads.PlanFold(std::nullopt, 1000);
+  EXPECT_EQ(plan.folds[0].to_sequence, 6U);
+  EXPECT_FALSE(plan.hole.has_value());
+}
+
+// Another one would not bring it either, and what is behind it waited for ever.
+TEST(HeadsTest, WhatAReplayDidNotBringHoldsUpNoFold) {
+  Heads heads;
+  heads.NoteWriter(kTrial, kWriter, 0);
+  heads.RecoveryStarted({kTrial}, static_cast<FoldNo>(3));
+  heads.Add({Chunk(3)});
+  EXPECT_FALSE(heads.PlanFold(std::nullopt, 1000).hole.has_value()) << "it goes on";
+  heads.RecoveryDone(kTrial);
+  heads.Add({Chunk(4)});
+  Heads::FoldPlan plan = heads.PlanFold(std::nullopt, 1000);
+  ASSERT_EQ(plan.folds.size(), 1U);
+  EXPECT_EQ(plan.folds[0].to_sequence, 4U);
+  EXPECT_FALSE(plan.hole.has_value());
+  heads.Add({Chunk(6)});
+  plan = heads.PlanFold(std::nullopt, 1000);
+  EXPECT_EQ(plan.folds[0].to_sequence, 4U);
+  EXPECT_TRUE(plan.hole.has_value());
 }
 
 TEST(HeadsTest, TheOldestPinHoldsMergesBack) {

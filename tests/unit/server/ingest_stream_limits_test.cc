@@ -1,5 +1,8 @@
 // What a stream holds at most, and who may be on it.
+#include <thread>
+
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "server/limits.h"
 #include "tests/unit/server/ingest_stream_fixture.h"
 
@@ -162,6 +165,17 @@ TEST_F(IngestStreamLimitsTest, SeriesBeyondATrialsLimitAreRefusedWithOneCallAndT
   stream->Finish();
 }
 
+// The store may have a flood rest between its turns: a master that stops waits for one of them alone.
+TEST_F(IngestStreamLimitsTest, AStreamThatEndsAsksForNoMoreOfItsSeries) {
+  auto stream = NewStream();
+  stream->Handle(Open(writer_));
+  const auto trial_id = static_cast<TrialId>(Answers(*stream).at(0).opened().trial_id());
+  store_.OnNextSeries([&] { stream->End(absl::UnavailableError("the master stops")); });
+  stream->Handle(DefineMany(writer_, 2500));
+  EXPECT_EQ(store_.series_count(trial_id), 1000);
+  stream->Finish();
+}
+
 TEST_F(IngestStreamLimitsTest, AStoreThatIsBusyWithSeriesStopsNobodysCredit) {
   auto stream = NewStream();
   stream->Handle(Open(writer_));
@@ -171,6 +185,50 @@ TEST_F(IngestStreamLimitsTest, AStoreThatIsBusyWithSeriesStopsNobodysCredit) {
   stream->Handle(Send(writer_, 1));
   EXPECT_EQ(Answers(*stream).back().ack().committed_sequence(), 1U);
   stream->Finish();
+}
+
+TEST_F(IngestStreamLimitsTest, WhoTakesNoAnswersIsEndedAfterAWhile) {
+  auto made =
+      IngestStream::Create(context_, [] {}, nullptr, {.answers_patience = absl::Milliseconds(50)});
+  ASSERT_TRUE(made.ok());
+  const std::shared_ptr<IngestStream> stream = *std::move(made);
+  for (int i = 0; i < 2000 && stream->end_status().ok(); ++i) stream->Handle({});
+  EXPECT_TRUE(absl::IsResourceExhausted(stream->end_status())) << stream->end_status();
+  int held_count = 0;
+  EXPECT_FALSE(stream->Admit({}, 1 << 20, [&] { ++held_count; }));
+  EXPECT_LE(held_count, 1);
+  stream->Finish();
+}
+
+// Else one client would hold whoever opens its writers elsewhere, and the committer.
+TEST_F(IngestStreamLimitsTest, WhoTakesNoAnswersHoldsUpNobodyWhoFencesIt) {
+  auto stream = NewStream();
+  stream->Handle(Open(writer_));
+  for (int i = 0; i < 1023; ++i) stream->Handle({});
+  ASSERT_FALSE(stream->board().WaitForRoom(SteadyTime::InfinitePast()));
+  absl::Notification opened;
+  auto other = NewStream();
+  std::thread opens([&] {
+    other->Handle(Open(writer_));
+    opened.Notify();
+  });
+  EXPECT_TRUE(opened.WaitForNotificationWithTimeout(absl::Seconds(5)));
+  stream->End(absl::CancelledError("the test is over"));
+  opens.join();
+  stream->Finish();
+  other->Finish();
+}
+
+TEST_F(IngestStreamLimitsTest, WritersOfAStreamThatIsNotReadCountAsHeardOf) {
+  auto made = IngestStream::Create(context_, [] {}, nullptr, {.say_each = absl::ZeroDuration()});
+  ASSERT_TRUE(made.ok());
+  (*made)->Handle(Open(writer_));
+  ASSERT_EQ(Answers(**made).size(), 1U);
+  (*made)->NoteWaiting();
+  const auto answers = Answers(**made);
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_TRUE(answers[0].has_ack());
+  (*made)->Finish();
 }
 
 }  // namespace

@@ -56,6 +56,27 @@ TEST_F(IngestStreamPaceTest, AStreamThatEndsWhileItWaitsMakesNoSeries) {
   }
 }
 
+TEST_F(IngestStreamPaceTest, ALargeMessageGivesItsPlaceBackBeforeItWaits) {
+  for (const bool is_deaf : {true, false}) {
+    SCOPED_TRACE(is_deaf);
+    auto stream = NewPacedStream();
+    stream->Handle(Open(writer_));
+    for (int i = 0; is_deaf && i < 1023; ++i) stream->Handle({});
+    if (!is_deaf) UseUp(RateKind::kIngestBytes);
+    absl::Notification given_back;
+    bool is_admitted = true;
+    std::thread reader([&] {
+      is_admitted = stream->Admit({pb::StreamChunksRequest::kChunk, true, writer_.ToBytes()},
+                                  1 << 20, [&] { given_back.Notify(); });
+    });
+    EXPECT_TRUE(given_back.WaitForNotificationWithTimeout(absl::Seconds(5)));
+    stream->End(absl::CancelledError("the test is over"));
+    reader.join();
+    EXPECT_FALSE(is_admitted);
+    stream->Finish();
+  }
+}
+
 TEST_F(IngestStreamPaceTest, OneThatWaitsForItsRateHoldsNoPlaceInTheQueue) {
   auto stream = NewPacedStream();
   Begin(*stream, writer_);

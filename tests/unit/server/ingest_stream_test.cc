@@ -282,6 +282,36 @@ TEST_F(IngestStreamTest, ATakeOverReplaysWhatWasNotFolded) {
   next->Finish();
 }
 
+// Its take-over did not see them, and Opened counts them as held: the client lets go of what it has.
+TEST_F(IngestStreamTest, WhatAFormerOwnerCommittedUnseenIsReplayedBeforeAnyFoldPassesIt) {
+  auto stream = NewStream();
+  const auto trial = static_cast<TrialId>(Begin(*stream, writer_).trial_id());
+  for (std::uint64_t i = 1; i <= 2; ++i) stream->Handle(Send(writer_, i));
+  Answers(*stream);
+  stream->Finish();
+  heads_.Clear();  // as if they had come from elsewhere since
+  auto next = NewStream();
+  EXPECT_EQ(Begin(*next, writer_).committed_sequence(), 2U);
+  next->Handle(Send(writer_, 3));
+  Answers(*next);
+  next->Finish();
+  Heads::FoldPlan plan = heads_.PlanFold(std::nullopt, 1 << 30);
+  EXPECT_TRUE(plan.folds.empty());
+  EXPECT_TRUE(plan.hole.has_value());
+  // Which ends the epoch (FoldLoopTest).
+  state_.EndOwnership(state_.epoch(), [&] { heads_.Clear(); });
+  const auto owner = store_.AcquireOwnership({.master_id = "master-a", .address = "here"});
+  const auto taken = TakeOver(Recovery(), owner->epoch);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  state_.BecomeOwner(owner->epoch, true);
+  ASSERT_TRUE(ReplayJournal(Recovery(), owner->epoch, *taken).ok());
+  EXPECT_EQ(heads_.UnfoldedSampleCount(trial), 3 * 2);
+  plan = heads_.PlanFold(std::nullopt, 1 << 30);
+  ASSERT_EQ(plan.folds.size(), 1U);
+  EXPECT_EQ(plan.folds[0].to_sequence, 3U);
+  EXPECT_FALSE(plan.hole.has_value());
+}
+
 TEST_F(IngestStreamTest, WhatTheJournalLostIsDeclaredByTheNextFold) {
   auto stream = NewStream();
   const pb::Opened opened = Begin(*stream, writer_);

@@ -71,6 +71,29 @@ TEST(MemoryRoomTest, WhileItIsTightOneAtATimeIsLetIn) {
   EXPECT_TRUE(room.TryTake(10));
 }
 
+TEST(MemoryRoomTest, APlaceGrowsWhereThereIsRoomOrNobodyElse) {
+  MemoryRoom room(100);
+  MemoryRoom::Place first;
+  ASSERT_TRUE(room.TryResize(first, 300)) << "alone";
+  MemoryRoom::Place second;
+  EXPECT_FALSE(room.TryResize(second, 1));
+  EXPECT_EQ(room.bytes(), 300);
+  EXPECT_TRUE(room.TryResize(first, 60));
+  EXPECT_TRUE(room.TryResize(second, 40));
+  EXPECT_FALSE(room.TryResize(first, 61));
+  EXPECT_EQ(first.bytes(), 60) << "as it was";
+  room.Resize(first, 90);
+  EXPECT_EQ(room.bytes(), 130) << "it is there";
+  room.SetTight(true);
+  EXPECT_FALSE(room.TryResize(second, 41));
+  EXPECT_TRUE(room.TryResize(second, 10)) << "less is always possible";
+  first = {};
+  EXPECT_EQ(room.bytes(), 10);
+  EXPECT_TRUE(room.TryResize(second, 500)) << "alone again";
+  second = {};
+  EXPECT_EQ(room.bytes(), 0);
+}
+
 // A small one that comes later does not pass a large one by.
 TEST(MemoryRoomTest, WhoWaitsHasItsTurnInTheOrderOfComing) {
   MemoryRoom room(100);

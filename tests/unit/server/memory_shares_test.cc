@@ -29,7 +29,8 @@ TEST(MemorySharesTest, OneGiBKeepsWhatEachPartHad) {
   EXPECT_EQ(shares->fold_bytes, 32 * kMiB);
   EXPECT_EQ(shares->of(MemoryShares::kLatest), 32 * kMiB);
   EXPECT_EQ(shares->of(MemoryShares::kFollowed), 64 * kMiB);
-  EXPECT_EQ(shares->of(MemoryShares::kCharts), 272 * kMiB);
+  EXPECT_EQ(shares->of(MemoryShares::kCharts), 240 * kMiB);
+  EXPECT_EQ(shares->of(MemoryShares::kLists), 32 * kMiB);
   EXPECT_EQ(shares->window_bytes, 256 << 10);
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/time/clock.h"
 #include "base/steady_time.h"
+#include "server/head_follower.h"
 #include "server/trial_keeper.h"
 #include "tests/unit/server/ingest_stream_fixture.h"
 
@@ -37,6 +38,10 @@ class OwnershipLoopTest : public IngestStreamTest {
   // Until it owns the database.
   void Start(absl::Duration renew_interval) { Start(renew_interval, Recovery()); }
   void Start(absl::Duration renew_interval, const RecoveryParts& recovery) {
+    StartOnly(renew_interval, recovery);
+    ASSERT_TRUE(Await([&] { return state_.Get().ready(); }));
+  }
+  void StartOnly(absl::Duration renew_interval, const RecoveryParts& recovery) {
     loop_.emplace(OwnershipLoop::Options{.master_id = "master-a",
                                          .address = "here",
                                          .renew_interval = renew_interval,
@@ -51,7 +56,6 @@ class OwnershipLoopTest : public IngestStreamTest {
                                              met_ = {state_.epoch(), state_.incarnation()};
                                            }});
     loop_->Start();
-    ASSERT_TRUE(Await([&] { return state_.Get().ready(); }));
   }
 
   static bool Await(const std::function<bool()>& what) {
@@ -122,6 +126,62 @@ TEST_F(OwnershipLoopTest, ATakeOverThatTakesLongRenewsTheOwnership) {
   RenewedFolds folds(store_);
   Start(absl::Milliseconds(20), {store_, folds, heads_, registry_, state_, stats_});
   EXPECT_TRUE(folds.is_renewed());
+  loop_->Stop();
+}
+
+// Whose take-over lasts until another master has taken the database, and the loop has seen that.
+class LostFolds final : public testing::NoFolds {
+ public:
+  explicit LostFolds(testing::FakeIngestStore& store) : store_(store) {}
+  absl::StatusOr<FoldNo> NextFoldNo() override {
+    const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(5);
+    bool is_taken = false;
+    while (!is_taken && !deadline.HasPassed()) {
+      // It may be renewed in between.
+      store_.AgeOwner(absl::Minutes(1));
+      const auto other = store_.AcquireOwnership({.master_id = "master-b", .address = "there"});
+      is_taken = other.ok() && other->is_owner;
+    }
+    const int seen = store_.ownership_calls();
+    while (store_.ownership_calls() == seen && !deadline.HasPassed()) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    is_lost_ = is_taken && !deadline.HasPassed();
+    return NoFolds::NextFoldNo();
+  }
+  bool is_lost() const { return is_lost_; }
+
+ private:
+  testing::FakeIngestStore& store_;
+  std::atomic<bool> is_lost_ = false;
+};
+
+TEST_F(OwnershipLoopTest, ATakeOverThatIsLostMeanwhileLeavesAStandbyNothing) {
+  const std::int64_t epoch =
+      store_.AcquireOwnership({.master_id = "master-a", .address = "here"})->epoch;
+  OpenWriterRequest open;
+  open.trials = kAllProjects;
+  open.trial.external_id = "trial";
+  open.writer = writer_;
+  open.owner_epoch = epoch;
+  const auto opened = store_.OpenWriter(open);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  WriterAdvance advance;
+  advance.trial_id = opened->trial_id;
+  advance.writer_no = opened->writer_no;
+  advance.generation = opened->generation;
+  advance.first_sequence = advance.last_sequence = 1;
+  const auto committed = store_.Commit({.owner_epoch = epoch, .advances = {advance}});
+  ASSERT_TRUE(committed.ok()) << committed.status();
+  heads_.Clear();  // as after Lose
+  LostFolds folds(store_);
+  StartOnly(absl::Milliseconds(20), {store_, folds, heads_, registry_, state_, stats_});
+  ASSERT_TRUE(Await([&] { return state_.Get().owner_id == "master-b"; }));
+  EXPECT_TRUE(folds.is_lost());
+  EXPECT_FALSE(heads_.Recovering(opened->trial_id)) << "reads would wait for a replay";
+  const auto follows = HeadFollower::Start(heads_, TrialId{4711}, absl::ZeroDuration());
+  EXPECT_TRUE(absl::IsUnavailable(follows.status())) << follows.status();
+  EXPECT_TRUE(registry_.Trials().empty());
   loop_->Stop();
 }
 

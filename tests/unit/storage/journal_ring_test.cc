@@ -64,9 +64,9 @@ TEST(JournalRingTest, ADamagedSegmentStandsAside) {
     EXPECT_EQ(ring.AdvanceIfFull(0), i < JournalRing::kSegmentCount - 1);
   }
   EXPECT_EQ(ring.Damaged(), (std::vector<int>{0, 3}));
-  ring.NoteFound(3, {.is_damaged = true});
+  ring.NoteFound(3, {.is_damaged = true}, 0);
   EXPECT_FALSE(ring.AdvanceIfFull(0));
-  ring.NoteFound(3, {});
+  ring.NoteFound(3, {}, 0);
   EXPECT_TRUE(ring.AdvanceIfFull(0));
   EXPECT_EQ(ring.current(), 3);
 }
@@ -92,10 +92,10 @@ TEST(JournalRingTest, StartsInTheNewestThatIsNotDamaged) {
   found[5] = {
       .row_count = 1, .bytes = 1, .first_time_us = 8, .last_time_us = 9, .is_damaged = true};
   JournalRing ring(kLimits);
-  ring.Start(found);
+  ring.Start(found, 1000);
   EXPECT_EQ(ring.current(), 2);
   for (JournalSegment& each : found) each.is_damaged = true;
-  ring.Start(found);
+  ring.Start(found, 1000);
   EXPECT_FALSE(ring.AdvanceIfFull(0));
 }
 
@@ -130,11 +130,36 @@ TEST(JournalRingTest, StartsInTheNewestAndKeepsTimesAscending) {
   std::array<JournalSegment, JournalRing::kSegmentCount> found{};
   found[2] = {.row_count = 5, .bytes = 10, .first_time_us = 100, .last_time_us = 200};
   found[6] = {.row_count = 5, .bytes = 10, .first_time_us = 201, .last_time_us = 300};
-  ring.Start(found);
+  ring.Start(found, 1000);
   EXPECT_EQ(ring.current(), 6);
   EXPECT_EQ(ring.AscendingTime(250), 301);  // the clock stepped back
   EXPECT_EQ(ring.AscendingTime(301), 302);
   EXPECT_EQ(ring.AscendingTime(1000), 1000);
+}
+
+// Set back by hours between two starts: rows go on from where it stood, and told so that nothing of before might go, nor the
+// current one be left by its age, for as long.
+TEST(JournalRingTest, WhatAClockOfBeforeWroteIsNoYoungerThanTheStart) {
+  JournalRing ring(kLimits);
+  std::array<JournalSegment, JournalRing::kSegmentCount> found{};
+  found[2] = {.row_count = 1, .bytes = 1, .first_time_us = 100'100, .last_time_us = 100'200};
+  found[3] = {.row_count = 1, .bytes = 1, .first_time_us = 40, .last_time_us = 50};
+  found[6] = {.row_count = 1, .bytes = 1, .first_time_us = 100'201, .last_time_us = 100'300};
+  ring.Start(found, 60);
+  EXPECT_EQ(ring.current(), 6) << "by what the rows say";
+  EXPECT_TRUE(ring.Recyclable(50).empty());
+  EXPECT_EQ(ring.Recyclable(60), std::vector<int>{3});
+  EXPECT_EQ(ring.Recyclable(61), (std::vector<int>{3, 2}));
+  EXPECT_EQ(ring.AscendingTime(70), 100'301);
+  Write(ring, 1, 1, 70);
+  EXPECT_TRUE(ring.AdvanceIfFull(1059));
+  EXPECT_EQ(ring.current(), 6);
+  EXPECT_TRUE(ring.AdvanceIfFull(1060));
+  EXPECT_EQ(ring.current(), 7);
+  EXPECT_EQ(ring.Recyclable(71), (std::vector<int>{3, 2, 6}));
+  ring.NoteDamaged(1);
+  ring.NoteFound(1, found[2], 80);
+  EXPECT_EQ(ring.segment(1).last_time_us, 80);
 }
 
 }  // namespace

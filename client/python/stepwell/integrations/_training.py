@@ -294,16 +294,18 @@ class Training:
     def _end_step(self, now_s: float) -> None:
         self._close_scopes()
         run = self._of_run
-        if run is not None and self._fetch_count > 0 and run._is_on:
-            if self._samples and now_s > self._step_begin_s:
-                self.record("samples_per_second", self._samples / (now_s - self._step_begin_s), unit="samples/s")
-            if not self._stepping.is_part:
-                run._add_time("dataloader_next", self._fetch_ns, self._fetch_count)
+        # An interrupt between what is told here and its end would have it told twice.
+        samples, fetch_ns, fetch_count = self._samples, self._fetch_ns, self._fetch_count
         self._forget()
+        if run is not None and fetch_count > 0 and run._is_on:
+            if samples and now_s > self._step_begin_s:
+                self.record("samples_per_second", samples / (now_s - self._step_begin_s), unit="samples/s")
+            if not self._stepping.is_part:
+                run._add_time("dataloader_next", fetch_ns, fetch_count)
 
     def _forget(self) -> None:
         self._fetch_ns = self._fetch_count = 0
-        self._fetch_begin_s = None
+        self._samples = self._fetch_begin_s = self._transfer_begin_s = None
         self._is_over = True
         self._set_fetching(False)
 

@@ -147,6 +147,8 @@ def _make_profiler() -> type:
     class StepwellProfiler(*bases):  # type: ignore[misc]
         """`then` is another profiler, which is told all of it, too."""
 
+        _stage: str | None = None  # for __del__ of one whose making was interrupted
+
         def __init__(self, run: Run | None = None, then: Any = None) -> None:
             super().__init__()
             self._stepwell = Actions(run)
@@ -180,9 +182,13 @@ def _make_profiler() -> type:
                 self._then.setup(stage, local_rank, log_dir)
 
         def teardown(self, stage: str | None) -> None:
+            """Lightning's __del__ calls it, too, of one whose making was interrupted."""
+            made = vars(self)
+            if "_stepwell" not in made:
+                return
             super().teardown(stage)
             self._stepwell.finish()
-            if self._then is not None:
+            if made.get("_then") is not None:
                 self._then.teardown(stage)
 
         def describe(self) -> None:
