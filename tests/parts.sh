@@ -420,7 +420,7 @@ part_asan() {
 part_tsan() {
   # Debian's libraries are not instrumented; what happens inside them is not ours to judge. What their
   # locks and calls order is told by cmake/tsan.
-  export TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1
+  export TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1:suppressions=$root/cmake/tsan/grpc_ends.txt
   # The cores and the threads over them, sensors and rings among them. storage_tests have no threads, and the rest speaks to
   # PostgreSQL.
   build tsan recorder_tests recorder_file_tests base_tests trace_thread_tests agent_tests agent_sensor_tests server_tests || return
