@@ -2,7 +2,7 @@
 // within one process, the agent on another processor; the slowest calls beside an empty loop's slowest
 // turns, with an agent, with one that is stopped while the rings are full, and without a spool; single calls
 // that find the caches as a training leaves them, beside a read of the clock that does (alone: --cold); and
-// the system calls that warm calls make, which strace(1) counts.
+// the system calls that warm calls make, which strace(1) counts. --steps: the steps in turns alone.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -43,9 +43,17 @@ constexpr int kAgentProcessor = 1;
 // A call that no program makes: strace shows where the counted ones begin and end.
 constexpr int kMark = -4711;
 
-struct Size {
+// How long a step is, and of how many pairs of them.
+struct Steps {
+  std::chrono::milliseconds length;
   int pair_count;
-  std::chrono::microseconds step;
+};
+
+struct Size {
+  // As a training's on a GPU, of tens of milliseconds and longer, for which the promise is.
+  Steps usual;
+  // So short that a call's own cost shows in seconds of measuring: half a microsecond is 0.01 % of it.
+  Steps briefest;
   int repeats;
   std::size_t calls;
   int cold_calls;
@@ -129,8 +137,9 @@ std::string Formatted(const char* format, double first, double second) {
 
 // `clock`: of as many bare reads of the clock, which is what any measuring costs there and then; `nothing`: of
 // pairs without a difference.
-void PrintSlowdown(const std::string& name, const std::string& of, const Interval& percent,
-                   const Interval& clock, const Interval& nothing, int pair_count) {
+void PrintSlowdown(const std::string& name, const std::string& of, bool is_promised,
+                   const Interval& percent, const Interval& clock, const Interval& nothing,
+                   int pair_count) {
   Print(
       name,
       Formatted("\"value\": %.5f, \"spread\": [%.5f, ", percent.high, percent.low) +
@@ -138,8 +147,8 @@ void PrintSlowdown(const std::string& name, const std::string& of, const Interva
           Formatted("\"raw\": {\"ours\": %.5f, \"theirs\": %.5f}, ", percent.median, clock.median) +
           "\"against\": \"the same step without scopes, " + of +
           ": upper end of the median's 95 % confidence interval; raw: the median, and that of as "
-          "many bare reads of the clock\", \"bar\": \"<= 0.05\", \"n\": " +
-          std::to_string(pair_count));
+          "many bare reads of the clock\", \"bar\": \"<= 0.05\", \"promised\": " +
+          (is_promised ? "true" : "false") + ", \"n\": " + std::to_string(pair_count));
   std::fprintf(
       stderr,
       "harm.%s: %.5f %% [%.5f, %.5f], reads of the clock %.5f %% [%.5f, %.5f], nothing beside "
@@ -148,19 +157,21 @@ void PrintSlowdown(const std::string& name, const std::string& of, const Interva
       nothing.median, nothing.low, nothing.high);
 }
 
-void MeasureSteps(const Size& size, stepwell::Recorder& recorder) {
-  PairedSteps steps(recorder, size.step);
+void MeasureSteps(const std::string& name, const Steps& size, bool is_promised,
+                  stepwell::Recorder& recorder) {
+  PairedSteps steps(recorder, size.length);
   const PairedSteps::Result result = steps.Measure(size.pair_count, std::random_device()());
-  PrintSlowdown("step", "by the clock on the wall", result.scopes.wall, result.clock.wall,
-                result.nothing.wall, size.pair_count);
-  PrintSlowdown("step_cpu", "by the thread's processor time", result.scopes.cpu, result.clock.cpu,
-                result.nothing.cpu, size.pair_count);
+  PrintSlowdown(name, "by the clock on the wall", is_promised, result.scopes.wall,
+                result.clock.wall, result.nothing.wall, size.pair_count);
+  PrintSlowdown(name + "_cpu", "by the thread's processor time", is_promised, result.scopes.cpu,
+                result.clock.cpu, result.nothing.cpu, size.pair_count);
   const auto more = static_cast<double>(result.switches_with - result.switches_without);
-  Print("switches", Formatted("\"value\": %.0f, \"unit\": \"switches\", ", std::max(0.0, more), 0) +
-                        "\"against\": \"voluntary context switches of the same steps without "
-                        "scopes, subtracted\", \"bar\": \"<= 0\", \"n\": " +
-                        std::to_string(size.pair_count));
-  std::fprintf(stderr, "harm.switches: %lld with, %lld without\n",
+  Print(name + "_switches",
+        Formatted("\"value\": %.0f, \"unit\": \"switches\", ", std::max(0.0, more), 0) +
+            "\"against\": \"voluntary context switches of the same steps without "
+            "scopes, subtracted\", \"bar\": \"<= 0\", \"promised\": true, \"n\": " +
+            std::to_string(size.pair_count));
+  std::fprintf(stderr, "harm.%s_switches: %lld with, %lld without\n", name.c_str(),
                static_cast<long long>(result.switches_with),
                static_cast<long long>(result.switches_without));
 }
@@ -273,17 +284,21 @@ bool MeasureCalls(const std::string& root, int repeats) {
   return true;
 }
 
+enum class Part { kAll, kCold, kSteps };
+
 // With an agent, then with one that is stopped: what it leaves in the rings fills them.
-bool MeasureServed(const std::string& root, const Size& size, bool is_cold_alone) {
+bool MeasureServed(const std::string& root, const Size& size, Part part) {
   const Agent agent(root);
   stepwell::Recorder recorder(In(root));
   if (!IsRecording(recorder)) return false;
   recorder.StepBegin();
   // By then the recorder knows how the processor's counter and the clock go together.
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-  MeasureCold(size, recorder);
-  if (is_cold_alone) return true;
-  MeasureSteps(size, recorder);
+  if (part != Part::kSteps) MeasureCold(size, recorder);
+  if (part == Part::kCold) return true;
+  MeasureSteps("brief_step", size.briefest, false, recorder);
+  MeasureSteps("step", size.usual, true, recorder);
+  if (part == Part::kSteps) return true;
   MeasureTail("tail", "an agent reads the rings", size);
   const std::uint64_t dropped = recorder.dropped_count();
   agent.Stop();
@@ -303,12 +318,10 @@ bool MeasureWithoutSpool(const std::string& root, const Size& size) {
   return true;
 }
 
-int Measure(bool is_quick, bool is_cold_alone, const std::string& root) {
-  const Size size = is_quick ? Size{500, std::chrono::milliseconds(5), 3, 100'000, 150}
-                             : Size{5200, std::chrono::milliseconds(5), 5, 300'000, 500};
+int Measure(Part part, const Size& size, const std::string& root) {
   StayOn(kTrainingProcessor);
-  if (is_cold_alone) return MeasureServed(root + "/spool", size, true) ? 0 : 1;
-  return MeasureServed(root + "/spool", size, false) && MeasureWithoutSpool(root, size) &&
+  if (part != Part::kAll) return MeasureServed(root + "/spool", size, part) ? 0 : 1;
+  return MeasureServed(root + "/spool", size, part) && MeasureWithoutSpool(root, size) &&
                  MeasureCalls(root, 3)
              ? 0
              : 1;
@@ -330,11 +343,23 @@ int main(int argc, char** argv) {
     std::perror("harm_bench: no directory");
     return 1;
   }
-  const auto is_asked = [&](const char* option) {
-    return std::any_of(argv + 1, argv + argc,
-                       [option](const char* given) { return std::strcmp(given, option) == 0; });
-  };
-  const int status = Measure(is_asked("--quick"), is_asked("--cold"), root);
+  Part part = Part::kAll;
+  Size size{{std::chrono::milliseconds(50), 5200},
+            {std::chrono::milliseconds(5), 20'000},
+            5,
+            300'000,
+            500};
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    if (option == "--quick") {
+      size = {{size.usual.length, 100}, {size.briefest.length, 500}, 3, 100'000, 150};
+    } else if (option == "--cold") {
+      part = Part::kCold;
+    } else if (option == "--steps") {
+      part = Part::kSteps;
+    }
+  }
+  const int status = Measure(part, size, root);
   std::filesystem::remove_all(root);
   return status;
 }

@@ -50,8 +50,8 @@ class PairedSteps {
   // `step` = about how long one takes. `recorder` is open and outlives this.
   PairedSteps(Recorder& recorder, std::chrono::microseconds step);
 
-  // Of each kind so many pairs of a step with something added and one with nothing. A pair of each kind and the
-  // next of each; which kind comes when, and who begins, is left to chance (`seed`).
+  // So many pairs of a step with scopes and one with nothing, and of each other kind a quarter of that. Which
+  // kind comes when, and who begins, is left to chance (`seed`).
   Result Measure(int pair_count, std::uint32_t seed);
 
  private:

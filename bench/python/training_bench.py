@@ -176,6 +176,8 @@ def measure(training: Training, spool: pathlib.Path, pair_count: int) -> dict[bo
     spent: dict[bool, list[list[tuple[float, float]]]] = {True: [[], []], False: [[], []]}
     place_with = 0
     for number in range(-4, pair_count):
+        if sys.stderr.isatty() and number % 20 == 0:
+            print(f"\r{number} of {pair_count} pairs", end="\r", file=sys.stderr, flush=True)
         for has_hooks in (True, False) if number % _CONTROL_EVERY == 0 else (True,):
             if training.is_at_end():
                 place_with = chance.randrange(2)
@@ -200,8 +202,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--calls", action="store_true", help="what the hooked calls take by themselves, alone")
+    parser.add_argument("--pairs", type=int, metavar="N", help="pairs of steps of the training instead of 10,000")
     options = parser.parse_args()
     pair_count, call_count = (30, 300) if options.quick else (10_000, 4000)
+    pair_count = options.pairs or pair_count
     try:
         import torch
     except ImportError:
