@@ -58,6 +58,23 @@ class SamplesTest(ProductTest):
         fetches = [(s.labels.get("loader"), s.batch) for s in self.samples() if s.name == "dataloader_next"]
         self.assertEqual([("train", -1), ("train", 0), ("train", 1)], sorted(f for f in fetches if f[0]))
 
+    def test_a_loop_in_a_step_that_says_its_start_counts_by_itself(self):
+        for arguments in ("", ", epoch=0"):
+            with self.subTest(arguments):
+                trial = f"{self.trial}{len(arguments)}"
+                out, _ = self.run_trial(f"""
+                    import stepwell
+                    run = stepwell.init()
+                    for index, batch in run.steps(range(6), start=10{arguments}):
+                        print(index, end=" ")
+                        if batch == 3:
+                            for start in (0, 7, None):
+                                print([inner for inner, _ in run.steps("ab", start=start{arguments})], end=" ")
+                    """, variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+                self.assertEqual("10 11 12 13 [0, 1] [7, 8] [0, 1] 14 15 ", out)
+                steps = [sample.batch for sample in self.samples(trial) if sample.name == "step"]
+                self.assertEqual(list(range(10, 16)), steps)
+
     def test_an_iterator_that_is_kept_hides_no_later_loop_over_its_loader(self):
         for arguments in ("", ", epoch=0"):
             with self.subTest(arguments):

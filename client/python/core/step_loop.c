@@ -98,6 +98,17 @@ static RARE void Forget(StepLife* life) {
   End(life);
 }
 
+// Of one that has no steps of its own it is its own count.
+static void TakeStart(StepLoop* loop) {
+  if (loop->start < 0) return;
+  if (loop->life != NULL) {
+    next_batch = loop->start;
+  } else {
+    loop->batch = loop->start - 1;
+  }
+  loop->start = -1;
+}
+
 void StepLoop_Begin(StepLoop* loop) {
   loop->is_begun = 1;
   StepLife* outer = OuterLife();
@@ -106,6 +117,7 @@ void StepLoop_Begin(StepLoop* loop) {
     outer = NULL;
   }
   loop->life = outer != NULL ? NULL : PyMem_Calloc(1, sizeof(StepLife));
+  TakeStart(loop);
   if (loop->life == NULL) return;
   loop->life->holder_count = 2;
   loop->life->is_hooked = loop->is_hooked;

@@ -8,9 +8,10 @@
 
 typedef struct StepLife StepLife;
 
-// Of zeros, but for `batch`, which is -1.
+// Of zeros, but for `batch` and `start`, which are -1.
 typedef struct {
   int32_t batch;  // that was given last
+  int32_t start;  // its first batch, told when it begins; -1 = it goes on
   int is_begun;
   int is_hooked;  // a hook's: the training in it is not seen as scopes of the program's
   PyObject*

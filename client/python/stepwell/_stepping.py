@@ -205,7 +205,7 @@ class PlannedLoop:
         place = Place(batch, self._loop_epoch.of(self._run), self._batch_in_epoch, self._length)
         stepping.begin(place)
         if stepping.is_part:
-            place = Place(stepping.upcoming)
+            place = Place(stepping.upcoming if self._start is None else self._start)
         if place.length is None or place.batch_in_epoch < place.length:  # else the fetch finds its end
             stepping.tell(self._epoch)  # before the fetch, which is a part of it
         try:
