@@ -201,6 +201,25 @@ print("trained")
         self.assertTrue(self.eventually(lambda: self.batches().get("step") == [0, 0, 1, 1, 1, 3]), self.batches())
         self.assertEqual([1, 3], self.batches()["backward"])
 
+    def test_a_loop_in_whose_step_another_run_began_is_seen_in_that(self):
+        out, _ = self.run_hooked("""
+            import stepwell, torch
+            from stepwell._load import core
+            run = stepwell.init()
+            model, optimizer = torch.nn.Model(), torch.optim.SGD()
+            for batch in torch.utils.data.DataLoader(range(6)):
+                if batch == 2:
+                    run.close()
+                    run = stepwell.init(trial=run.trial + ".second")
+                print(core.batch(), end=" ")
+                model(torch.Tensor().to("cuda")).backward(); optimizer.step()
+            """)
+        self.assertEqual("0 1 -1 0 1 2 ", out)
+        self.assertEqual([0, 1], self.batches()["step"])
+        found = self.batches(self.trial + ".second")
+        for name in ("step", "to_device", "train_batch", "train_batch/optimizer_step"):
+            self.assertEqual([0, 1, 2], found[name], name)
+
     def test_who_tells_of_no_steps_leaves_the_schedule_to_the_hooks(self):
         for name, told in (
             ("each step", "tracker.record('loss', 1)"),

@@ -91,6 +91,38 @@ class SamplesTest(ProductTest):
                 steps = [sample.batch for sample in self.samples(trial) if sample.name == "step"]
                 self.assertEqual([0, 1, 2], steps, "3 was left midway, and holds the last loop")
 
+    def test_a_loop_in_whose_step_another_run_began_has_its_steps_in_that(self):
+        for arguments in ("", ", epoch=0"):
+            with self.subTest(arguments):
+                trial = f"{self.trial}{len(arguments)}"
+                out, err = self.run_trial(f"""
+                    import stepwell
+                    run = stepwell.init()
+                    for index, batch in run.steps(range(6){arguments}):
+                        inner = [inner for inner, _ in run.steps("xy")]
+                        if batch == 2:
+                            run.close()
+                            run = stepwell.init(trial=run.trial + ".second")
+                        print(index, inner, end=" ")
+                    """, variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+                self.assertEqual("0 [0, 1] 1 [0, 1] 2 [0, 1] " * 2, out)
+                for name, batches in ((trial, [0, 1]), (trial + ".second", [0, 1, 2])):
+                    self.assertEqual(batches, [s.batch for s in self.samples(name) if s.name == "step"], name)
+                self.assertIn("stepwell: 3 steps of ", err)
+
+    def test_a_loop_that_was_left_in_a_run_before_hides_none_of_the_next(self):
+        self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            kept = iter(run.steps("abc")); next(kept)
+            run.close()
+            run = stepwell.init(trial=run.trial + ".second")
+            for _ in run.steps("xyz"): pass
+            for _ in run.steps("uv"): next(kept)    # a part of the step
+            """)
+        steps = [sample.batch for sample in self.samples(self.trial + ".second") if sample.name == "step"]
+        self.assertEqual([0, 1, 2, 3, 4], steps)
+
     def test_loops_over_one_loader_that_take_turns_are_one_loops_steps(self):
         out, _ = self.run_trial("""
             import stepwell

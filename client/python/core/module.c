@@ -174,7 +174,7 @@ static PyObject* TakeTally(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignore
 }
 
 static PyObject* Reset(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
-  StepLoop_Reset();
+  StepLoop_BeginRun();
   Tally_Reset();
   Py_RETURN_NONE;
 }
@@ -185,7 +185,7 @@ static PyObject* AfterFork(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignore
   words_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   Hooked_AfterFork();
   Capture_AfterFork();
-  StepLoop_Reset();
+  StepLoop_AfterFork();
   Tally_Reset();
   Py_RETURN_NONE;
 }

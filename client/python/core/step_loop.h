@@ -23,8 +23,10 @@ typedef struct {
 
 // 0 with an exception set.
 int StepLoop_Init(void);
-// A run begins, or a process that was forked: batches count from 0, and this thread is in no loop.
-void StepLoop_Reset(void);
+// A run begins: batches count from 0, and this thread is in no loop until one that goes on is asked again.
+void StepLoop_BeginRun(void);
+// A process was forked: likewise, but for the loops, which are its parent's.
+void StepLoop_AfterFork(void);
 
 // The first step opens.
 void StepLoop_Begin(StepLoop* loop);
