@@ -32,11 +32,16 @@ class GpuTimesTest(ProductTest):
     def test_gpu_times_that_were_given_up_are_told(self):
         _, err = self.run_hooked("""
             import stepwell, torch
-            stepwell.init()
+            run = stepwell.init()
             torch.cuda.is_there = True          # and done with nothing
             model = torch.nn.Model()
             for batch in torch.utils.data.DataLoader(range(1030)): model(torch.Tensor())
+            run.close()
+            run = stepwell.init()               # of which nothing is given up
+            for batch in torch.utils.data.DataLoader("ab"):
+                model(torch.Tensor()); torch.cuda.finish()
             """)
+        self.assertEqual(1, err.count("the GPU's time of"), err)
         self.assertIn("stepwell: not seen: the GPU's time of 1,030 timings, for it had not done them in time", err)
 
     def test_gpu_times_of_the_last_step_are_its_runs_and_no_others(self):
@@ -142,6 +147,22 @@ class GpuTimesTest(ProductTest):
                          + [("train_batch", 3, 0.007), ("train_batch", 4, 0.007)], self.device_times())  # fmt: skip
         self.assertIn("cuda_allocated", self.counts())
         self.assertNotIn("not seen", err)
+
+    def test_a_gpu_that_is_used_first_within_a_loops_own_scope_is_timed_from_then_on(self):
+        self.run_hooked("""
+            import torch
+            from stepwell.integrations.pytorch import TrainingLoop
+            training = TrainingLoop()
+            for index, batch in training.steps(range(4)):
+                with training.train_batch:
+                    torch.cuda.is_there = True
+                    with training.forward: torch.cuda.work(7)
+                torch.cuda.finish()
+            """)
+        self.assertEqual([("forward", batch, 0.007) for batch in range(4)] + [("train_batch", batch, 0.007) for batch in (1, 2, 3)],
+                         self.device_times())  # fmt: skip
+        host = [s.batch for s in self.samples() if s.name == "train_batch" and "clock" not in s.labels]
+        self.assertEqual([0, 1, 2, 3], host)
 
     def test_each_of_two_gpus_has_its_own_events(self):
         _, err = self.run_hooked("""

@@ -135,8 +135,10 @@ train(DataLoader("abc"))
 run.close()
 old = run
 run = stepwell.init(schedule=stepwell.schedule(wait=1, active=1, per="epoch"))
+from stepwell._schedule import Place
 from stepwell._stepping import Stepping
-Stepping(old)                                   # of a run that is over
+late = Stepping(old)                            # of a run that is over
+late.begin(Place(0)); late.leave()
 train(DataLoader("abc"))
 from stepwell.hooks._planned import Planner
 def broken(planner, run, epoch): raise KeyError("of ends")
@@ -198,6 +200,59 @@ print("trained")
         self.assertEqual("closed closed recording recording ", out)
         self.assertTrue(self.eventually(lambda: self.batches().get("step") == [0, 0, 1, 1, 1, 3]), self.batches())
         self.assertEqual([1, 3], self.batches()["backward"])
+
+    def test_a_loop_in_whose_step_another_run_began_is_seen_in_that(self):
+        out, _ = self.run_hooked("""
+            import stepwell, torch
+            from stepwell._load import core
+            run = stepwell.init()
+            model, optimizer = torch.nn.Model(), torch.optim.SGD()
+            for batch in torch.utils.data.DataLoader(range(6)):
+                if batch == 2:
+                    run.close()
+                    run = stepwell.init(trial=run.trial + ".second")
+                print(core.batch(), end=" ")
+                model(torch.Tensor().to("cuda")).backward(); optimizer.step()
+            """)
+        self.assertEqual("0 1 -1 0 1 2 ", out)
+        self.assertEqual([0, 1], self.batches()["step"])
+        found = self.batches(self.trial + ".second")
+        for name in ("step", "to_device", "train_batch", "train_batch/optimizer_step"):
+            self.assertEqual([0, 1, 2], found[name], name)
+
+    def test_who_tells_of_no_steps_leaves_the_schedule_to_the_hooks(self):
+        for name, told in (
+            ("each step", "tracker.record('loss', 1)"),
+            ("once", "if number == 2: tracker.record('loss', 1)"),
+            ("an evaluation in each step", "for other in loop.evaluate('xy'): pass"),
+            ("a loop that is a part of one", "for index, other in run.steps('xy', epoch=0): pass"),
+        ):
+            with self.subTest(name):
+                trial = f"{self.trial}.{name}".replace(" ", "_")
+                self.run_hooked(f"""
+                    import stepwell, torch
+                    from stepwell.integrations._training import Training
+                    from stepwell.integrations.pytorch import TrainingLoop
+                    run = stepwell.init(schedule=stepwell.schedule(wait=2, active=2))
+                    tracker, loop = Training(run), TrainingLoop(run)
+                    for number, batch in enumerate(torch.utils.data.DataLoader(range(12))):
+                        {told}
+                    """, variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+                wanted = [2, 3, 6, 7, 10, 11]
+                self.assertTrue(self.eventually(lambda t=trial: self.batches(t).get("step") == wanted), self.batches(trial))
+        with self.subTest("between epochs"):
+            trial = f"{self.trial}.epochs"
+            self.run_hooked("""
+                import stepwell, torch
+                from stepwell.integrations.pytorch import TrainingLoop
+                run = stepwell.init(schedule=stepwell.schedule(wait=1, active=2, repeat=1, per="epoch"))
+                loop = TrainingLoop(run)
+                for epoch in range(3):
+                    for batch in torch.utils.data.DataLoader("abcd"): pass
+                    for batch in loop.evaluate("xy"): pass
+                """, variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+            wanted = [1, 2, 5, 6, 9, 10]
+            self.assertTrue(self.eventually(lambda: self.batches(trial).get("step") == wanted), self.batches(trial))
 
     def test_a_run_that_wants_hooks_after_one_that_wanted_none_has_them(self):
         loop = """

@@ -58,6 +58,23 @@ class SamplesTest(ProductTest):
         fetches = [(s.labels.get("loader"), s.batch) for s in self.samples() if s.name == "dataloader_next"]
         self.assertEqual([("train", -1), ("train", 0), ("train", 1)], sorted(f for f in fetches if f[0]))
 
+    def test_a_loop_in_a_step_that_says_its_start_counts_by_itself(self):
+        for arguments in ("", ", epoch=0"):
+            with self.subTest(arguments):
+                trial = f"{self.trial}{len(arguments)}"
+                out, _ = self.run_trial(f"""
+                    import stepwell
+                    run = stepwell.init()
+                    for index, batch in run.steps(range(6), start=10{arguments}):
+                        print(index, end=" ")
+                        if batch == 3:
+                            for start in (0, 7, None):
+                                print([inner for inner, _ in run.steps("ab", start=start{arguments})], end=" ")
+                    """, variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+                self.assertEqual("10 11 12 13 [0, 1] [7, 8] [0, 1] 14 15 ", out)
+                steps = [sample.batch for sample in self.samples(trial) if sample.name == "step"]
+                self.assertEqual(list(range(10, 16)), steps)
+
     def test_an_iterator_that_is_kept_hides_no_later_loop_over_its_loader(self):
         for arguments in ("", ", epoch=0"):
             with self.subTest(arguments):
@@ -73,6 +90,38 @@ class SamplesTest(ProductTest):
                 self.assertEqual("(0, 'a') [0, 1, 2] (3, 'b') [0]\n", out)
                 steps = [sample.batch for sample in self.samples(trial) if sample.name == "step"]
                 self.assertEqual([0, 1, 2], steps, "3 was left midway, and holds the last loop")
+
+    def test_a_loop_in_whose_step_another_run_began_has_its_steps_in_that(self):
+        for arguments in ("", ", epoch=0"):
+            with self.subTest(arguments):
+                trial = f"{self.trial}{len(arguments)}"
+                out, err = self.run_trial(f"""
+                    import stepwell
+                    run = stepwell.init()
+                    for index, batch in run.steps(range(6){arguments}):
+                        inner = [inner for inner, _ in run.steps("xy")]
+                        if batch == 2:
+                            run.close()
+                            run = stepwell.init(trial=run.trial + ".second")
+                        print(index, inner, end=" ")
+                    """, variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+                self.assertEqual("0 [0, 1] 1 [0, 1] 2 [0, 1] " * 2, out)
+                for name, batches in ((trial, [0, 1]), (trial + ".second", [0, 1, 2])):
+                    self.assertEqual(batches, [s.batch for s in self.samples(name) if s.name == "step"], name)
+                self.assertIn("stepwell: 3 steps of ", err)
+
+    def test_a_loop_that_was_left_in_a_run_before_hides_none_of_the_next(self):
+        self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            kept = iter(run.steps("abc")); next(kept)
+            run.close()
+            run = stepwell.init(trial=run.trial + ".second")
+            for _ in run.steps("xyz"): pass
+            for _ in run.steps("uv"): next(kept)    # a part of the step
+            """)
+        steps = [sample.batch for sample in self.samples(self.trial + ".second") if sample.name == "step"]
+        self.assertEqual([0, 1, 2, 3, 4], steps)
 
     def test_loops_over_one_loader_that_take_turns_are_one_loops_steps(self):
         out, _ = self.run_trial("""

@@ -17,7 +17,7 @@ static PyObject* Loop_New(PyTypeObject* type, PyObject* args, PyObject* keywords
     return NULL;
   }
   Loop* loop = (Loop*)type->tp_alloc(type, 0);
-  if (loop != NULL) loop->loop.batch = -1;
+  if (loop != NULL) loop->loop.batch = loop->loop.start = -1;
   return (PyObject*)loop;
 }
 

@@ -67,8 +67,12 @@ static PyObject* Open(PyObject* Py_UNUSED(self), PyObject* args) {
 
 static const char* const kClosing = "stepwell._core.closing";
 
-static void EndClosing(PyObject* closing) {
-  stepwell_close_end((stepwell_closing*)PyCapsule_GetPointer(closing, kClosing));
+static void EndClosing(PyObject* held) {
+  stepwell_closing* closing = (stepwell_closing*)PyCapsule_GetPointer(held, kClosing);
+  // Unmaps megabytes of rings, and closes files.
+  Py_BEGIN_ALLOW_THREADS;
+  stepwell_close_end(closing);
+  Py_END_ALLOW_THREADS;
 }
 
 // close_begin(list): appends what close_await() takes, which is ended where nobody has it any more. In one, for a
@@ -174,7 +178,7 @@ static PyObject* TakeTally(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignore
 }
 
 static PyObject* Reset(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
-  StepLoop_Reset();
+  StepLoop_BeginRun();
   Tally_Reset();
   Py_RETURN_NONE;
 }
@@ -185,7 +189,7 @@ static PyObject* AfterFork(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignore
   words_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
   Hooked_AfterFork();
   Capture_AfterFork();
-  StepLoop_Reset();
+  StepLoop_AfterFork();
   Tally_Reset();
   Py_RETURN_NONE;
 }

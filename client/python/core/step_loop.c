@@ -20,6 +20,7 @@
 struct StepLife {
   int holder_count;  // the loop, and the thread that began it
   int is_over;
+  int is_of_closed;  // over with its run, within its step: the loop may go on in the next one
   int is_hooked;
   int is_ahead;
   int32_t batch;            // of the step that is open, -1 while its batch is fetched
@@ -68,7 +69,7 @@ static void LetGo(StepLife* life) {
   if (life != NULL && --life->holder_count == 0) PyMem_Free(life);
 }
 
-void StepLoop_Reset(void) {
+void StepLoop_AfterFork(void) {
   next_batch = 0;
   is_none_forgotten = are_updates_seen = 0;
   fetch_depth = 0;
@@ -98,6 +99,27 @@ static RARE void Forget(StepLife* life) {
   End(life);
 }
 
+// Of one that has no steps of its own it is its own count.
+static void TakeStart(StepLoop* loop) {
+  if (loop->start < 0) return;
+  if (loop->life != NULL) {
+    next_batch = loop->start;
+  } else {
+    loop->batch = loop->start - 1;
+  }
+  loop->start = -1;
+}
+
+// A loop may have been left for good, as an exception leaves one that its traceback holds. It would make all others of the
+// next run parts of its step: it is over until it is asked again.
+void StepLoop_BeginRun(void) {
+  if (OuterLife() != NULL) {
+    End(life_of_thread);
+    life_of_thread->is_of_closed = 1;
+  }
+  StepLoop_AfterFork();
+}
+
 void StepLoop_Begin(StepLoop* loop) {
   loop->is_begun = 1;
   StepLife* outer = OuterLife();
@@ -106,6 +128,7 @@ void StepLoop_Begin(StepLoop* loop) {
     outer = NULL;
   }
   loop->life = outer != NULL ? NULL : PyMem_Calloc(1, sizeof(StepLife));
+  TakeStart(loop);
   if (loop->life == NULL) return;
   loop->life->holder_count = 2;
   loop->life->is_hooked = loop->is_hooked;
@@ -134,6 +157,10 @@ static HOT void EndWork(StepLife* life) {
   if (path != 0) Tally_Add(&life->work, path, work_scope->id, stepwell_scope_end(&life->work));
 }
 
+void StepLoop_LooksAhead(StepLoop* loop) {
+  if (loop->life != NULL) loop->life->is_ahead = 1;
+}
+
 static RARE void NextOfInner(StepLoop* loop) {
   StepLife* outer = OuterLife();
   if (outer == NULL || !outer->is_updated) return;
@@ -145,8 +172,15 @@ static RARE void NextOfInner(StepLoop* loop) {
 
 // It passed for forgotten, and was not: the loop that took its place lies in its steps.
 static RARE void NextOfRemembered(StepLoop* loop) {
+  const int is_of_closed = loop->life->is_of_closed;
+  const int is_ahead = loop->life->is_ahead;
   LetGo(loop->life);
   loop->life = NULL;
+  if (is_of_closed) {  // its step began in a run before: it goes on in this one
+    StepLoop_BeginTallied(loop);
+    if (is_ahead) StepLoop_LooksAhead(loop);
+    return;
+  }
   if (is_none_forgotten) return;  // it is that other one
   is_none_forgotten = 1;
   StepLife* other = OuterLife();
@@ -171,10 +205,6 @@ HOT void StepLoop_Next(StepLoop* loop) {
   loop->step_start_ns = now_ns;
   LetGo(life);
   Capture_Tend(next_batch, kCaptureStepBegan);
-}
-
-void StepLoop_LooksAhead(StepLoop* loop) {
-  if (loop->life != NULL) loop->life->is_ahead = 1;
 }
 
 void StepLoop_EndLast(StepLoop* loop) {

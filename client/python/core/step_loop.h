@@ -8,9 +8,10 @@
 
 typedef struct StepLife StepLife;
 
-// Of zeros, but for `batch`, which is -1.
+// Of zeros, but for `batch` and `start`, which are -1.
 typedef struct {
   int32_t batch;  // that was given last
+  int32_t start;  // its first batch, told when it begins; -1 = it goes on
   int is_begun;
   int is_hooked;  // a hook's: the training in it is not seen as scopes of the program's
   PyObject*
@@ -22,8 +23,10 @@ typedef struct {
 
 // 0 with an exception set.
 int StepLoop_Init(void);
-// A run begins, or a process that was forked: batches count from 0, and this thread is in no loop.
-void StepLoop_Reset(void);
+// A run begins: batches count from 0, and this thread is in no loop until one that goes on is asked again.
+void StepLoop_BeginRun(void);
+// A process was forked: likewise, but for the loops, which are its parent's.
+void StepLoop_AfterFork(void);
 
 // The first step opens.
 void StepLoop_Begin(StepLoop* loop);

@@ -169,7 +169,7 @@ PyObject* Steps_New(PyObject* loader, int32_t start) {
 }
 
 // `items` becomes its own. New; NULL with an exception set.
-static PyObject* NewIterator(PyObject* items, PyObject* of, int is_hooked) {
+static PyObject* NewIterator(PyObject* items, PyObject* of, int32_t start, int is_hooked) {
   StepIterator* iterator = PyObject_GC_New(StepIterator, &StepIterator_Type);
   if (iterator == NULL) {
     Py_XDECREF(items);
@@ -177,13 +177,13 @@ static PyObject* NewIterator(PyObject* items, PyObject* of, int is_hooked) {
   }
   iterator->items = items;
   Py_XINCREF(of);
-  iterator->loop = (StepLoop){.batch = -1, .is_hooked = is_hooked, .of = of};
+  iterator->loop = (StepLoop){.batch = -1, .start = start, .is_hooked = is_hooked, .of = of};
   PyObject_GC_Track(iterator);
   return (PyObject*)iterator;
 }
 
 PyObject* Steps_OfHook(PyObject* Py_UNUSED(module), PyObject* of) {
-  return NewIterator(NULL, of == Py_None ? NULL : of, 1);
+  return NewIterator(NULL, of == Py_None ? NULL : of, -1, 1);
 }
 
 static PyObject* Steps_Iterate(PyObject* self) {
@@ -193,11 +193,8 @@ static PyObject* Steps_Iterate(PyObject* self) {
   PyObject* items = PyObject_GetIter(steps->loader);
   Py_LeaveRecursiveCall();
   if (items == NULL) return NULL;
-  PyObject* iterator = NewIterator(items, steps->of, 0);
-  if (iterator == NULL) return NULL;
-  // A second loop over it, an epoch, goes on.
-  if (steps->start >= 0) StepLoop_GoOnAt(steps->start);
-  steps->start = -1;
+  PyObject* iterator = NewIterator(items, steps->of, steps->start, 0);
+  if (iterator != NULL) steps->start = -1;  // a second loop over it, an epoch, goes on
   return iterator;
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from stepwell._load import core
+from stepwell.hooks import _device
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,6 +33,9 @@ class DeviceScope(core.Around):
             begun_count = len(self._tokens)
             try:
                 self._tokens.append(begin(self.name))
+            except Exception:  # no memory, say: the host's time alone
+                self._tokens[begun_count:] = [(None, None)]
+                forget(self.name)
             except BaseException:  # Ctrl-C
                 del self._tokens[begun_count:]
                 forget(self.name)
@@ -70,8 +74,6 @@ _looked_batch: int | None = None
 def begin(name: str) -> tuple[Device | None, Any]:
     """The device, and what its end() takes. The first of a step asks what the GPU has done since."""
     global _looked_batch
-    from stepwell.hooks import _device
-
     device = _device.found()
     if device is None:
         return None, None
@@ -84,8 +86,6 @@ def begin(name: str) -> tuple[Device | None, Any]:
 
 def forget(name: str) -> None:
     """It was not begun, or not ended: another one of that name may be."""
-    from stepwell.hooks import _device
-
     device = _device.found()
     if device is not None:
         device.forget(name)

@@ -8,7 +8,7 @@ import sys
 import time
 from _thread import RLock  # type: ignore[attr-defined]  # older declarations lack it
 
-from stepwell import _capture_door, _checks, _hooks_door
+from stepwell import _capture_door, _checks, _hooks_door, _parts
 from stepwell._closings import Closings, are_stored_within
 from stepwell._load import core, is_absent
 from stepwell._tell import described, is_quiet, say, warn
@@ -392,10 +392,7 @@ def init(
         run._schedule = run._given_schedule = schedule
         run._refuses_hooks = not hooks
         _hooks_door.tell("run_begins", schedule is not None)
-        if os.environ.get("NVTX_INJECTION64_PATH"):  # of a profiler that takes ranges
-            from stepwell import _mirroring
-
-            _mirroring.begin_ranges()
+        _parts.load()
         try:
             _run = run
             if schedule is None:  # else its steps switch it on

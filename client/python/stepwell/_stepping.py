@@ -23,9 +23,6 @@ class Stepping:
 
     def __init__(self, run: Run, loader: object = None) -> None:
         self._run = run
-        run._is_stepped = True  # hooks follow its schedule no more
-        if not run._is_closed and run is sys.modules["stepwell._run"]._run:  # else another's goes on, which may have one
-            core.follow_schedule(False)
         self._loader = loader
         self._loop = core.Loop()
         self._is_begun = False
@@ -55,7 +52,12 @@ class Stepping:
             self._is_part = not self._loop.next()
         else:
             self._begin()
-        if not self._is_part and not is_behind(place, self._run._schedule) and self._run._follow(place):
+        if self._is_part:
+            return
+        run = self._run
+        if not run._is_stepped:
+            self._follow_alone()
+        if not is_behind(place, run._schedule) and run._follow(place):
             self._begin()  # a step that recording is switched in is none
 
     def count(self, place: Place, epoch: int | None = None) -> None:
@@ -97,6 +99,13 @@ class Stepping:
     def _begin(self) -> None:
         self._is_part = not self._loop.begin(self._loader)
         self._is_begun = True
+
+    def _follow_alone(self) -> None:
+        """It has steps: hooks follow the run's schedule no more."""
+        run = self._run
+        run._is_stepped = True
+        if not run._is_closed and run is sys.modules["stepwell._run"]._run:  # else another's goes on, which may have one
+            core.follow_schedule(False)
 
 
 def is_behind(place: Place, schedule: object) -> bool:
@@ -196,7 +205,7 @@ class PlannedLoop:
         place = Place(batch, self._loop_epoch.of(self._run), self._batch_in_epoch, self._length)
         stepping.begin(place)
         if stepping.is_part:
-            place = Place(stepping.upcoming)
+            place = Place(stepping.upcoming if self._start is None else self._start)
         if place.length is None or place.batch_in_epoch < place.length:  # else the fetch finds its end
             stepping.tell(self._epoch)  # before the fetch, which is a part of it
         try:

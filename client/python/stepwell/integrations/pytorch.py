@@ -81,7 +81,9 @@ class TrainingLoop:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         run = self._training.run
         scope: Scope | DeviceScope = run.scope(name)
-        if name in ON_DEVICE and uses_device():
+        if name in ON_DEVICE:
+            if not uses_device():  # it may be used first within this one: asked anew until it is
+                return scope
             scope = run.device_scope(name)
         setattr(self, name, scope)
         return scope
