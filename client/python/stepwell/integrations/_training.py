@@ -228,6 +228,11 @@ class Training:
         self._is_over = True
 
     @property
+    def has_batch(self) -> bool:
+        """Whether a step is open whose batch is there."""
+        return not self._is_over and self._fetch_count > 0
+
+    @property
     def place(self) -> Place | None:
         """Of the step that is open, or ended last."""
         return self._place
