@@ -257,6 +257,8 @@ part_python() {
   python_tests python "${program%/*}"
   if command -v mypy >/dev/null; then
     check "python types" mypy --cache-dir build/mypy --config-file client/python/pyproject.toml client/python/stepwell
+    check "types of a training" env MYPYPATH=client/python mypy --cache-dir build/mypy --config-file client/python/pyproject.toml \
+      --warn-unused-ignores tests/python/typed_training.py
   else
     skip "python types" "mypy is not installed"
   fi

@@ -86,7 +86,7 @@ def main() -> int:
             ours, theirs = ([a - b for a, b in zip(found[f"{what}_{kind}"], found["empty"])]
                             for what in ("scope", "marker"))  # fmt: skip
             row(f"scope_{kind}", [a / b for a, b in zip(ours, theirs)], "ratio",
-                "a marker pair of Composer's profiler, with its JSON handler", "<= 0.05", "composer",
+                "a marker pair of Composer's profiler, with its JSON handler", "<= 0.05", "composer", False,
                 raw={"ours": round(statistics.median(ours), 2), "theirs": round(statistics.median(theirs), 2)})  # fmt: skip
         run.close(0)
     return 0

@@ -69,9 +69,10 @@ def ns_per_event(run: Callable[[], None], rounds: int, between: Callable[[], Non
     return statistics.median(spent) / _EVENTS
 
 
-def row(name: str, runs: list[float], unit: str, against: str, bar: str, bench: str = "python", **more: object) -> None:
+def row(name: str, runs: list[float], unit: str, against: str, bar: str, bench: str = "python", is_promised: bool = True,
+        **more: object) -> None:  # fmt: skip
     print(json.dumps({"name": f"{bench}.{name}", "value": round(statistics.median(runs), 4), "unit": unit,
-                      "against": against, "bar": bar, "n": len(runs),
+                      "against": against, "bar": bar, "promised": is_promised, "n": len(runs),
                       "spread": [round(min(runs), 4), round(max(runs), 4)], **more}), flush=True)  # fmt: skip
 
 

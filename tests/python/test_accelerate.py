@@ -27,6 +27,37 @@ accelerator, loader, evaluation = Accelerator(), Loader("abcd"), Loader("xy")
 import stepwell
 """
 
+# A model with two optimizers that does as it is told.
+_LOOP = """
+from stepwell.integrations.accelerate import watch
+torch = sys.modules["torch"] = types.ModuleType("torch")
+torch.is_grad_enabled = lambda: is_enabled
+is_enabled = True
+class Model:
+    training, fails = True, False
+    def __call__(self, batch):
+        if self.fails: raise OSError("theirs")
+        return batch
+class Optimizer:
+    fails = False
+    def step(self, closure=None):
+        if self.fails: raise OSError("theirs")
+        if closure is not None: closure()
+class Scheduler:
+    def step(self): pass
+Accelerator.gather = lambda self, tensor: tensor
+model, optimizer, other, scheduler = Model(), Optimizer(), Optimizer(), Scheduler()
+accelerator._models, accelerator._optimizers, accelerator._schedulers = [model], [optimizer, other], [scheduler]
+watched = watch(accelerator, loader, evaluation)
+def evaluate():
+    global is_enabled
+    is_enabled = False
+    for batch in evaluation: model(batch)
+    is_enabled, model.training = True, False
+    for batch in evaluation: model(batch)
+    model.training = True
+"""
+
 
 class AccelerateTest(ProductTest):
     def train(self, source: str) -> str:
@@ -47,7 +78,7 @@ watched.end()
 """)
         steps = list(range(2, 12))
         self.assertEqual(steps, self.batches("step"))
-        self.assertEqual(steps, self.batches("backward"))
+        self.assertEqual(steps, self.batches("train_batch/backward"))
         self.assertEqual(steps, self.batches("dataloader_next"))
         # The loader counts none of the rest's.
         self.assertEqual([(2, 0.0), (4, 1.0), (8, 2.0)],
@@ -77,6 +108,67 @@ for epoch in range(2):
 watched.end()
 """)
         self.assertTrue(self.eventually(lambda: self.batches("step") == [2, 4, 8]), self.batches("step"))
+
+    def test_a_training_step_reaches_from_the_first_pass_to_the_end_of_the_optimizers_step(self):
+        self.train(_LOOP + """
+for index, batch in enumerate(loader):          # two batches, two evaluations, and then another two
+    loss = model(batch)
+    accelerator.gather(loss)
+    accelerator.backward(loss)
+    optimizer.step()
+    scheduler.step()
+    accelerator.gather(loss)
+    if index == 1: evaluate()
+evaluate()
+watched.end()
+""")
+        steps = [0, 1, 2, 3]
+        for name in ("step", "train_batch", "train_batch/forward", "train_batch/reduce_metrics", "train_batch/backward",
+                     "train_batch/optimizer_step", "step_lr_schedulers", "reduce_metrics"):  # fmt: skip
+            # The step of the batch in which an evaluation came is over before that.
+            self.assertEqual(steps, self.batches(name), name)
+        self.assertEqual(4 * 2, self.counts()["forward"], "an evaluation has no training step")
+        self.assertEqual([], [name for name in self.counts() if "train_batch/train_batch" in name])
+
+    def test_a_training_step_of_accumulated_gradients_of_two_optimizers_and_of_none(self):
+        self.train(_LOOP + """
+loader.batches = "abcdefg"
+for index, batch in enumerate(loader):
+    if index == 0:                              # no update of this batch: till its end
+        accelerator.backward(model(batch))
+        accelerator.gather(batch)
+    elif index == 1:                            # one that does nothing, as where its scaler skips it
+        accelerator.backward(model(batch)); optimizer.step()
+        accelerator.gather(batch)
+    elif index == 2:                            # two updates, one after the other
+        accelerator.backward(model(batch)); optimizer.step()
+        accelerator.backward(model(batch)); other.step()
+    elif index == 3:                            # its update fails, and the training goes on
+        optimizer.fails = True
+        try: accelerator.backward(model(batch)); optimizer.step()
+        except OSError: optimizer.fails = False
+        accelerator.gather(batch)
+    elif index == 4:                            # its pass does
+        model.fails = True
+        try: model(batch)
+        except OSError: model.fails = False
+    elif index == 5:                            # passes within the update
+        optimizer.step(lambda: accelerator.backward(model(batch)))
+    else: accelerator.backward(model(batch))    # the epoch's last batch has none
+accelerator.gather(batch)
+watched.end()
+""")
+        work = list(range(7))
+        self.assertEqual(work, self.batches("step"))
+        self.assertEqual(work, self.batches("train_batch"))
+        self.assertEqual([0, 1, 2, 3, 4, 6], self.batches("train_batch/forward"))
+        self.assertEqual([0, 1, 2, 3, 6], self.batches("train_batch/backward"))
+        self.assertEqual([1, 2, 3, 5], self.batches("train_batch/optimizer_step"))
+        self.assertEqual([0], self.batches("train_batch/reduce_metrics"))
+        self.assertEqual([1, 3], self.batches("reduce_metrics"))
+        self.assertEqual([5], self.batches("train_batch/optimizer_step/backward"))
+        self.assertEqual([(2, 2)], [(s.batch, s.value) for s in self.samples() if s.name == "train_batch.count"])
+        self.assertEqual([-1], [s.batch for s in self.samples() if s.name == "reduce_metrics" and s.batch < 0])
 
     def test_what_is_watched_is_left_alone_again(self):
         out = self.train("""

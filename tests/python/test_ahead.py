@@ -198,7 +198,7 @@ for kind, count in ((DataLoaderShard, 3), (DataLoaderDispatcher, 4), (DataLoader
     watched.end()
     for batch in loader: pass
 """, variables={"PYTHONPATH": _FAKE, "STEPWELL_HOOKS": "0"})
-        self.assertEqual(list(range(8)), [batch for batch, _ in self.of("backward")])
+        self.assertEqual(list(range(8)), [batch for batch, _ in self.of("train_batch/backward")])
         self.assertEqual([(0, 1), (1, 2), (2, 3), (3, 3), (4, 7), (5, 3), (6, 3), (7, 1)],
                          self.of("dataloader_next", loader="train"))  # fmt: skip
 

@@ -359,13 +359,36 @@ class AccelerateTest(FrameworkTest):
     """)
         steps = list(range(12))
         self.assert_steps(steps, (
-            "step", "forward", "backward", "optimizer_step", "step_lr_schedulers", "to_device", "loss",
-            "samples_per_second"))  # fmt: skip
+            "step", "train_batch", "train_batch/forward", "train_batch/backward", "train_batch/optimizer_step", "step_lr_schedulers",
+            "to_device", "loss", "samples_per_second"))  # fmt: skip
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
         self.assertEqual([0, 6], self.batches_of("epoch"))
         self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
         self.assertEqual(steps, [batch for batch in self.batches_of("reduce_metrics") if batch >= 0])
         self.assert_samples_per_second({batch: 4 for batch in steps})
+
+    def test_gradients_that_accumulate_are_training_steps_of_their_batches(self):
+        """Accelerate's own way calls the optimizer for each batch; it steps at each second."""
+        self.train(_TORCH + """
+    from accelerate import Accelerator
+    from stepwell.integrations.accelerate import watch
+    accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2)
+    model = nn.Linear(8, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model, optimizer, train = accelerator.prepare(model, optimizer, loader())
+    watched = watch(accelerator, train)
+    for inputs, targets in train:
+        with accelerator.accumulate(model):
+            accelerator.backward(nn.functional.cross_entropy(model(inputs), targets))
+            optimizer.step(); optimizer.zero_grad()
+        accelerator.gather(targets)
+    with torch.no_grad(): model(inputs)
+    watched.end()
+    """)
+        self.assert_steps(list(range(6)), (
+            "step", "train_batch", "train_batch/forward", "train_batch/backward", "train_batch/optimizer_step",
+            "reduce_metrics"))  # fmt: skip
+        self.assertEqual([-1], self.batches_of("forward"))
 
 
 class DeepSpeedTest(FrameworkTest):

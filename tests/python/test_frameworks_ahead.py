@@ -64,7 +64,7 @@ class UnequalFetchesTest(FrameworkTest):
     watched = watch(accelerator, train); fit(); watched.end()
     """)
         self.assert_slow_ones(list(range(12)))
-        self.assertEqual(list(range(12)), self.batches_of("backward"))
+        self.assertEqual(list(range(12)), self.batches_of("train_batch/backward"))
 
     def test_of_accelerate_that_is_resumed_within_an_epoch(self):
         self.train(self.ACCELERATE + """
@@ -77,7 +77,7 @@ class UnequalFetchesTest(FrameworkTest):
     watched.end()
     """)
         steps = list(range(4, 12))
-        for name in ("step", "dataloader_next", "backward", "samples_per_second"):
+        for name in ("step", "dataloader_next", "train_batch/backward", "samples_per_second"):
             self.assertEqual(steps, self.batches_of(name), name)
         self.assertEqual([(4, 0.0), (6, 1.0)], sorted((s.batch, s.value) for s in self.samples() if s.name == "epoch"))
 

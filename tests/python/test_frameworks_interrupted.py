@@ -331,8 +331,8 @@ class InterruptedTest(FrameworkTest):
             with self.subTest(part):
                 self.part = part
                 self.assert_whole("accelerate", source, (
-                    "step", "forward", "backward", "optimizer_step", "step_lr_schedulers", "to_device", "dataloader_next",
-                    "samples_per_second"))  # fmt: skip
+                    "step", "train_batch", "train_batch/forward", "train_batch/backward", "train_batch/optimizer_step",
+                    "step_lr_schedulers", "to_device", "dataloader_next", "samples_per_second"))  # fmt: skip
 
     def test_in_deepspeed(self):
         for part, source in (("kept", _DEEPSPEED_KEPT), ("anew", _DEEPSPEED_ANEW)):

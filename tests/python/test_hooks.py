@@ -75,6 +75,29 @@ class HooksTest(HookedTrial):
                           "train_batch/optimizer_step": 2, "step_lr_schedulers": 2, "from_device": 2,
                           "from_device.count": 2, "reduce_metrics": 2, "save_checkpoint": 2}, self.counts())  # fmt: skip
 
+    def test_checkpoints_of_other_libraries_are_seen_whenever_these_are_imported(self):
+        for name, before, after in (("imported before", "import safetensors.torch, torch.distributed.checkpoint", ""),
+                                    ("imported after", "", "import safetensors.torch, torch.distributed.checkpoint")):  # fmt: skip
+            with self.subTest(name):
+                trial = f"{self.trial}.{name[-6:]}"
+                out, err = self.run_hooked(f"""
+                    import pickle, stepwell, torch
+                    {before}
+                    stepwell.init()
+                    {after}
+                    from safetensors.torch import load_file, load_model, save_file, save_model
+                    model = torch.nn.Module()
+                    save_file({{}}, "x"); save_model(model, "x")
+                    torch.distributed.checkpoint.save(None, "x"); torch.save(None, "x")
+                    load_file("x"); load_model(model, "x"); torch.distributed.checkpoint.load(None, "x")
+                    print(pickle.loads(pickle.dumps(save_file)) is save_file)
+                    stepwell.init().close()
+                    stepwell.init(hooks=False, trial="{trial}.unhooked").close()
+                    print(type(torch.distributed.checkpoint.save).__name__, type(save_file.__wrapped__).__name__)
+                    """, variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+                self.assertEqual("True\nfunction function\n", out, err)
+                self.assertEqual({"save_checkpoint": 4, "load_checkpoint": 3}, self.counts(trial))
+
     def test_accumulated_gradients_keep_true_batches_and_scopes_of_the_program_win(self):
         self.run_hooked("""
             import stepwell, torch
@@ -409,7 +432,7 @@ save() missing 2 required positional arguments: 'what' and 'path'
             importlib.reload(torch)
             """)
         self.assertEqual("__init__.py True False\nfailed False\ntorch\n"
-                         "Hooked SourceFileLoader ['accelerate.data_loader']\n", out, err)
+                         "Hooked SourceFileLoader ['safetensors.torch', 'torch.distributed.checkpoint', 'accelerate.data_loader']\n", out, err)
         self.assertNotIn("is hooked: ", err)
 
     def test_a_torch_that_is_none_or_half_a_one_is_imported_as_it_is(self):

@@ -213,6 +213,26 @@ class InputTest(ProductTest):
         named = [line.partition(" decorates a ")[2].partition(";")[0] for line in out.splitlines()]
         self.assertEqual(["staticmethod", "classmethod", "class"], named)
 
+    def test_an_asynchronous_generator_is_refused_with_what_does(self):
+        out, err = self.run_trial("""
+            import asyncio, stepwell
+            run = stepwell.init()
+            scope = run.scope("items")
+            async def items(count):
+                async with scope:
+                    for item in range(count):
+                        await asyncio.sleep(0)
+                        yield item
+            try: scope(items)
+            except TypeError as error: print(error)
+            async def read(count): return [item async for item in items(count)]
+            async def read_all(): return await asyncio.gather(*map(read, (1, 3, 2)))
+            with run.scope("around"): print(asyncio.run(read_all()))
+            """)
+        self.assertEqual("stepwell: scope 'items' decorates an asynchronous generator; allowed: a function, a coroutine, a generator; "
+                         "in this one `async with` of the scope\n[[0], [0, 1, 2], [0, 1]]\n", out, err)  # fmt: skip
+        self.assertEqual({"items": 3, "around": 1}, self.counts(), "each by itself, whichever ends first")
+
 
 class ServerTest(ProductTest):
     def test_agent_rule_13_the_argument_goes_before_the_environment_and_that_before_this_machine(self):

@@ -308,9 +308,10 @@ class HarmTest(ProductTest):
         self.assertEqual(2 * "4 6 None stepped stepped None None\n" + "2 2 True counted SGD\n"
                          "['batch_end', 'batch_end'] ['x', 'y'] True\n(batch) True\n", out, err)  # fmt: skip
         counts = self.counts()
-        for name in ("forward", "backward", "optimizer_step", "step_lr_schedulers"):
+        for name in ("train_batch", "train_batch/forward", "train_batch/backward", "train_batch/optimizer_step", "step_lr_schedulers"):
             self.assertEqual(2, counts.get(name), counts)
-        self.assertEqual((2, 2), (counts.get("forward.count"), counts.get("optimizer_step.count")), "none twice")
+        counted = counts.get("train_batch/forward.count"), counts.get("train_batch/optimizer_step.count")
+        self.assertEqual((2, 2), counted, "none twice")
         self.assertEqual(2, counts.get("callback/Saver/batch_end"))
 
     def test_a_batch_that_cannot_be_looked_at_ends_its_fetch(self):

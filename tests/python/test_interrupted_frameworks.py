@@ -33,7 +33,7 @@ def module(name, **more):
 class Loader(list): pass
 """
 
-_KERAS = _KEEPS + """
+KERAS = _KEEPS + """
 class Callback:
     def set_params(self, params): pass
 for name in ("train_begin", "train_end", "epoch_begin", "epoch_end", "train_batch_begin", "train_batch_end", "test_begin",
@@ -249,7 +249,7 @@ class InterruptedFrameworksTest(ProductTest):
         self.assertEqual([], [name for name in doubled if not name.startswith("callback/")], "one within itself")
 
     def test_of_keras(self):
-        self.assert_whole_after_each(_KERAS, "True", (
+        self.assert_whole_after_each(KERAS, "True", (
             "step", "train_batch", "dataloader_next", "samples_per_second", "callback/Other/on_train_batch_end"),
             ("eval_batch",))  # fmt: skip
 

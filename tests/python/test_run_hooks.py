@@ -134,6 +134,8 @@ for number, part in enumerate(("train(torch.utils.data.DataLoader('abc'))",
         for text in ("print(1)", "import torch; print(1)", "import torch.nn\nprint(1)",
                      "import sys; print(1 if not any('share/stepwell' in p for p in sys.path) else sys.path)"):  # fmt: skip
             self.assertEqual("1\n", by_run(self.folder, product.python(), "-c", text))
+        known = by_run(self.folder, product.python(), "-c", "import sys; print('torch' in sys.modules, 'stepwell' in sys.modules)")
+        self.assertEqual("False False\n", known, "nothing is imported for it")
         self.assertEqual("", by_run(self.folder, product.python(), "-c", "import sys; sys.exit(3)", code=3))
 
     def test_agent_rule_14_a_sitecustomize_of_ones_own_is_run(self):
@@ -220,6 +222,28 @@ for number, part in enumerate(("train(torch.utils.data.DataLoader('abc'))",
                              + "train(torch.utils.data.DataLoader('abc'))\n")  # fmt: skip
         by_run(self.folder, "--trial", self.trial, product.python(), script)
         self.assertEqual({"1"}, {sample.labels["rank"] for sample in self.samples()})
+
+    def test_two_lines_ask_torch_for_a_rank_that_nobody_else_says(self):
+        for name, told, options, variables, wanted in (
+            ("torch", "torch.distributed.init(1)", "", {}, "1"),
+            ("torch, unhooked", "torch.distributed.init(1)", "hooks=False", {}, "1"),
+            ("nobody", "", "", {}, "0"),
+            ("the argument", "torch.distributed.init(1)", "rank=0", {}, "0"),
+            ("the launcher", "torch.distributed.init(1)", "", {"RANK": "2", "WORLD_SIZE": "3"}, "2"),
+            ("a torch that cannot", "torch.distributed.is_initialized = None", "", {}, "0"),
+            ("no torch", "del sys.modules['torch.distributed']", "", {}, "0"),
+        ):
+            with self.subTest(name):
+                trial = f"{self.trial}.{name.replace(' ', '')}"
+                _, err = self.run_trial(f"""
+                    import sys, stepwell, torch
+                    {told}
+                    before = set(sys.modules)
+                    with stepwell.init({options}) as run: run.record("value", 1)
+                    assert not {{name for name in set(sys.modules) - before if name.startswith("torch")}}
+                    """, variables={"PYTHONPATH": _FAKE, "STEPWELL_TRIAL": trial, **variables})  # fmt: skip
+                self.assertEqual([wanted], [sample.labels["rank"] for sample in self.samples(trial)])
+                self.assertEqual(wanted == "0", "stored: " in err, "rank 0 alone speaks")
 
 
 if __name__ == "__main__":

@@ -195,6 +195,32 @@ print(torch._dynamo.utils.counters["stats"]["unique_graphs"], any("stepwell" in 
         self.assertEqual({"step": 12, "dataloader_next": 12, **dict.fromkeys(_PASSES, 12), "train_batch/forward": 9},
                          {name: found.count(name) for name in set(found)})  # fmt: skip
 
+    def test_checkpoints_of_other_libraries_are_seen(self):
+        said = self.run_script("""
+import sys, torch
+try: from torch.distributed import checkpoint
+except ImportError: print("no library"); sys.exit()
+try: from safetensors.torch import load_file, save_file, save_model
+except ImportError: print("no library"); sys.exit()
+from torch.utils.data import DataLoader
+model = torch.nn.Linear(2, 1)
+for batch in DataLoader(torch.ones(2, 2)):
+    model(batch).sum().backward()
+    state = model.state_dict()
+    save_file(state, "model.safetensors"); save_model(model, "whole.safetensors")
+    checkpoint.save(state, checkpoint_id="folder")
+    checkpoint.load(state, checkpoint_id="folder")
+    print(sorted(load_file("model.safetensors")) == sorted(load_file("whole.safetensors")) == sorted(state))
+""", "train.py")  # fmt: skip
+        if "no library" in said:
+            self.skipTest("this torch has no torch.distributed.checkpoint, or there is no safetensors")
+        self.assertIn("True\nTrue\n", said)
+        self.assertNotIn("not recorded", said)
+        stored = [(s.name.rpartition("/")[2], s.value) for s in self.samples() if "checkpoint" in s.name and s.batch >= 0]
+        counts = sorted((name, value) for name, value in stored if name.endswith(".count"))
+        self.assertEqual([("load_checkpoint.count", 3.0)] * 2 + [("save_checkpoint.count", 3.0)] * 2, counts)
+        self.assertEqual([], [s.name for s in self.samples() if "checkpoint/" in s.name], "what each calls is a part of it")
+
     def test_whatever_is_hooked_is_pickled_by_a_name_that_has_it(self):
         said = self.run_script("""
 import pickle, torch
@@ -293,17 +319,28 @@ for batch in DataLoader([1, 2]):
         self.assertEqual({1}, {s.attempt for s in found})
 
     def test_ranks_that_are_spawned_know_theirs(self):
-        script = _RANKED.replace('init_process_group("gloo")', 'init_process_group("gloo", rank=rank, world_size=2)')
-        body = "\n".join("    " + line for line in script.splitlines())
-        self.run_script(f"""
+        ranked = _RANKED.replace('init_process_group("gloo")', 'init_process_group("gloo", rank=rank, world_size=2)')
+        two_lines = ranked.replace("model = ", "import stepwell\nstepwell.init()\nmodel = ", 1)
+        for name, script, words in (("untouched", ranked, ("train.py",)), ("two lines", two_lines, ("train.py",))):
+            with self.subTest(name):
+                trial = f"{self.trial}.{name[:3]}"
+                body = "\n".join("    " + line for line in script.splitlines())
+                text = f"""
 import os, sys, torch
 def main(rank):
 {body}
 if __name__ == "__main__":
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[1])
     torch.multiprocessing.spawn(main, nprocs=2)
-""", "train.py", str(self.free_port()))  # fmt: skip
-        self.assertEqual(["0"] * 3 + ["1"] * 3, sorted(s.labels["rank"] for s in self.samples() if s.name == "step"))
+"""
+                if name == "untouched":
+                    said = self.run_script(text, *words, str(self.free_port()), trial=trial)
+                else:
+                    _, said = self.run_trial(text.replace("sys.argv[1]", repr(str(self.free_port()))), as_file=True,
+                                             variables={"PYTHONPATH": _TORCH, "STEPWELL_TRIAL": trial})  # fmt: skip
+                self.assertEqual(1, said.count("stepwell: 3 steps"), "rank 0 alone speaks")
+                found = self.samples(trial)
+                self.assertEqual(["0"] * 3 + ["1"] * 3, sorted(s.labels["rank"] for s in found if s.name == "step"))
 
     @staticmethod
     def free_port() -> int:

@@ -3,6 +3,7 @@
 import unittest
 
 from product import ProductTest
+from test_interrupted_frameworks import KERAS
 
 # torch.profiler, of little.
 _TORCH = """
@@ -302,6 +303,141 @@ print(type(trainer) is Trainer, len(trainer.callback_handler.callbacks))
 """)
         self.assertEqual("[True, True] False\nTrue 1\n", out)
         self.assertEqual(4, self.counts().get("eval_batch"))
+
+
+class EvaluationTest(ProductTest):
+    """By itself: what is timed of it, and of the callbacks beside ours."""
+
+    def assert_evaluated(self, counts: "dict[str, int]") -> None:
+        self.assertEqual(counts, self.counts())
+        self.assertEqual({"eval"}, {s.labels["loader"] for s in self.samples() if s.name == "dataloader_next"})
+        self.assertEqual({-1}, {s.batch for s in self.samples()})
+
+    def test_of_the_trainer(self):
+        out, err = self.run_trial(_TRAINER + """
+for name in ("on_evaluate", "on_predict", "on_log"): setattr(Callback, name, lambda self, *_, **__: None)
+class Other(Callback):
+    def on_evaluate(self, *_, **__): pass
+    def on_predict(self, *_, **__): pass
+class Whole(Trainer):
+    def __init__(self):
+        super().__init__()
+        self.gather_function = self.gather = lambda tensor: tensor
+    def get_test_dataloader(self, data): return Loader(data)
+    def run(self, loader, event):
+        for batch in loader: self.prediction_step(); self.gather_function(batch)
+        self.gather_function = self.gather          # as it does after each
+        for one in self.callback_handler.callbacks: getattr(one, event)(None, None, None)
+    def evaluate(self): self.run(self.get_eval_dataloader(), "on_evaluate")
+    def predict(self, data): self.run(self.get_test_dataloader(data), "on_predict")
+trainer, other = Whole(), Other()
+trainer.add_callback(other)
+gather = trainer.gather
+watched = watch(trainer)
+trainer.evaluate(); trainer.predict("z"); trainer.predict("z")
+print(type(other) is Other, type(trainer) is Whole, end=" ")
+watched.end()
+trainer.evaluate(); trainer.predict("z")
+print(type(trainer) is Whole, trainer.gather_function is gather)
+""")
+        self.assertEqual("True False True True\n", out, err)
+        self.assert_evaluated({"dataloader_next": 4, "eval_batch": 4, "reduce_metrics": 4, "callback/Other/on_evaluate": 1,
+                               "callback/Other/on_predict": 2})  # fmt: skip
+
+    def test_of_keras(self):
+        out, err = self.run_trial(KERAS + """
+for name in ("begin", "end", "batch_begin", "batch_end"):
+    setattr(Callback, "on_predict_" + name, lambda self, *_, logs=None: None)
+class Mine(Callback):
+    def on_test_end(self, logs=None): pass
+    def on_predict_batch_end(self, batch, logs=None): pass
+ours, theirs = mine, Mine()
+def run(kind, is_left=False):
+    together = Together([theirs, ours])
+    together.tell(kind + "_begin")
+    for batch in range(2): together.tell(kind + "_batch_begin", batch); together.tell(kind + "_batch_end", batch)
+    if not is_left: together.tell(kind + "_end")
+run("test"); run("predict")
+print(type(theirs) is Mine, end=" ")
+run("test", True)               # as Ctrl-C leaves it
+run("test")
+print(type(theirs) is Mine)
+""")
+        self.assertEqual("True True\n", out, err)
+        # That it was left in its third fetch tells nobody.
+        self.assert_evaluated({"dataloader_next": 8, "eval_batch": 8, "callback/Mine/on_test_end": 2,
+                               "callback/Mine/on_predict_batch_end": 2})  # fmt: skip
+
+    def test_where_keras_asks_for_a_batch_in_the_training_function_it_is_watched_at_that(self):
+        out, err = self.run_trial(KERAS + """
+import time
+sys.modules["keras"].backend = Made(backend=lambda: "jax")
+for name in ("begin", "end", "batch_begin", "batch_end"):
+    setattr(Callback, "on_predict_" + name, lambda self, *_, logs=None: None)
+class EpochIterator:
+    data_adapter = Made(batch_size=4, partial_batch_size=None, num_batches=None)
+    def __init__(self, count, is_other=False): self.count, self.is_other = count, is_other
+    def _get_iterator(self): return (time.sleep(0.03) or batch for batch in range(self.count))
+    def __iter__(self):
+        items = iter(self._get_iterator() if not self.is_other else "abcd")     # another one than the watched
+        for step in range(0, self.count, group): yield step, items
+def loop(kind, together, epoch_iterator):
+    for step, items in epoch_iterator:
+        together.tell(kind + "_batch_begin", step)
+        for _ in range(group): next(items)
+        together.tell(kind + "_batch_end", step + group - 1)
+def evaluate(together, epoch_iterator):
+    together.tell("test_begin"); loop("test", together, epoch_iterator); together.tell("test_end")
+def predict(together, epoch_iterator):
+    together.tell("predict_begin"); loop("predict", together, epoch_iterator); together.tell("predict_end")
+def fit(together, epoch_iterator, evaluation):
+    for one in together.callbacks: one.set_params({"steps": 4})
+    together.tell("train_begin")
+    for epoch in range(2):
+        together.tell("epoch_begin", epoch); loop("train", together, epoch_iterator)
+        evaluate(together, evaluation); together.tell("epoch_end", epoch)
+    together.tell("train_end")
+group, together, data, evaluation = 1, Together([other, mine]), EpochIterator(4), EpochIterator(2)
+fit(together, data, evaluation)
+predict(together, evaluation)
+print(type(data) is type(evaluation) is EpochIterator)
+group = 2
+run = stepwell.init()
+run.close()
+for name, is_other in (("groups", False), ("unseen", True)):
+    with stepwell.init(trial=run.trial + "." + name, hooks=False): fit(together, EpochIterator(4, is_other), EpochIterator(0))
+""".replace("import time", "import stepwell, time"))
+        self.assertEqual("True\n", out, err)
+        found = self.samples()
+        for name in ("step", "train_batch", "dataloader_next", "samples_per_second"):
+            self.assertEqual(list(range(8)), sorted(s.batch for s in found if s.name == name and s.batch >= 0), name)
+        self.assertEqual([-1] * 6, [s.batch for s in found if s.name == "eval_batch"])
+        fetches = [s for s in found if s.name == "dataloader_next"]
+        self.assertEqual(8 + 6, len(fetches))
+        self.assertGreaterEqual(min(s.value for s in fetches), 0.03)
+        self.assertEqual([], [s.name for s in found if "train_batch/" in s.name])
+        groups = self.samples(self.trial + ".groups")
+        self.assertEqual([0, 0, 2, 2, 4, 4, 6, 6], sorted(s.batch for s in groups if s.name == "dataloader_next"))
+        self.assertEqual([(0, 2), (2, 2), (4, 2), (6, 2)], sorted((s.batch, s.value) for s in groups if s.name == "train_batch.count"))
+        unseen = self.counts(self.trial + ".unseen")
+        self.assertEqual(4, unseen["step"], "what is not asked by us is counted all the same")
+
+    def test_gathers_of_the_trainers_log_are_reductions_in_the_step(self):
+        self.run_trial(_TRAINER + """
+module = sys.modules["transformers.trainer"] = types.ModuleType("transformers.trainer")
+module.nested_gather = lambda tensor: tensor
+from stepwell.integrations.transformers import _Watcher
+watcher, state, control, loader = _Watcher(None), Made(global_step=0, epoch=0), Made(), Loader("abc")
+watcher.train_begins(state, loader, None)
+for batch in loader:
+    watcher.step_begins(state)
+    state.global_step += 1
+    watcher.step_ends(control)
+    if state.global_step != 2: module.nested_gather("loss")
+watcher.train_ends()
+module.nested_gather("loss")
+""")
+        self.assertEqual([0, 2], sorted(s.batch for s in self.samples() if s.name == "reduce_metrics"))
 
 
 class RefusedProfilerTest(ProductTest):

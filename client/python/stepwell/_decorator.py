@@ -25,7 +25,8 @@ def timed(scope: AnyScope, function: Callable[..., Any]) -> Callable[..., Any]:
     if not callable(function):
         raise TypeError(f"stepwell: scope {scope.name!r} decorates a {type(function).__name__}; allowed: a function")
     if inspect.isasyncgenfunction(function):
-        raise TypeError(f"stepwell: scope {scope.name!r} decorates an asynchronous generator; use `with` in it")
+        raise TypeError(f"stepwell: scope {scope.name!r} decorates an asynchronous generator; allowed: a function, a coroutine, "
+                        "a generator; in this one `async with` of the scope")  # fmt: skip
     if inspect.iscoroutinefunction(function):
         return _timed_coroutine(scope, function)
     if inspect.isgeneratorfunction(function):

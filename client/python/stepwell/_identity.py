@@ -10,6 +10,10 @@ import os
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 _LOOPBACK = ("127.0.0.1", 7817)
 _ANSWER_WAIT_S = 0.5
 
@@ -48,13 +52,32 @@ def attempt_key(given: str | None) -> str | None:
 
 def rank(given: int | None) -> int:
     """As the recorder finds it."""
-    if given is not None:
-        return given
+    named = given if given is not None else _named_rank()
+    return 0 if named is None else named
+
+
+def _named_rank() -> int | None:
+    """By a launcher's variables."""
     for variable in ("RANK", "SLURM_PROCID"):
         text = os.environ.get(variable, "")
         if text.isascii() and text.isdigit() and len(text) <= 9:
             return int(text)
-    return 0
+    return None
+
+
+def place(rank: int | None, world_size: int | None) -> tuple[int | None, int | None]:
+    """What is given; where neither that nor a variable says a rank, what torch.distributed was told, as by mp.spawn's
+    functions. torch is asked where the program has imported it, and its group is made."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    if rank is not None or _named_rank() is not None or distributed is None:
+        return rank, world_size
+    try:
+        if not distributed.is_available() or not distributed.is_initialized():
+            return rank, world_size
+        found, count = int(distributed.get_rank()), int(distributed.get_world_size())
+    except Exception:  # another torch than those that are known, or one that is being imported
+        return rank, world_size
+    return (found, count if world_size is None else world_size) if found >= 0 else (rank, world_size)
 
 
 def agent(given: str | None) -> str | None:

@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from collections.abc import Callable
     from types import TracebackType
-    from typing import Any
+    from typing import Any, TypeVar
 
-    from stepwell._core import Series
+    from stepwell._core import Series, Steps
     from stepwell._device_scope import DeviceScope
     from stepwell._schedule import Place
+
+    _Batch = TypeVar("_Batch")
 
 _STATES = {0: "closed", 1: "recording", 2: "memory only", 3: "disabled"}
 _CLOSED_HINT = "stepwell: the run is closed; stepwell.init() opens another"
@@ -93,18 +95,15 @@ class Run(core.Recording):
         return core.define_series(group, name, unit, number, _checks.labels(labels, of_series=True))
 
     def steps(
-        self, loader: Any, *, start: int | None = None, epoch: int | None = None, batch_in_epoch: int = 0
-    ) -> Any:
+        self, loader: Iterable[_Batch], *, start: int | None = None, epoch: int | None = None, batch_in_epoch: int = 0
+    ) -> Steps[_Batch]:
         """Pairs (batch_index, batch) of the loader, each a step; its fetch is timed. `epoch` is recorded; a schedule
         goes by it. A training that resumes says `start`, and within an epoch `batch_in_epoch`."""
         if self._schedule is None and epoch is None and batch_in_epoch == 0:
             return super().steps(loader, start=start)
         from stepwell import _stepping
 
-        within = _checks.number("batch_in_epoch", batch_in_epoch, 0, 2**31 - 1)
-        return _stepping.PlannedSteps(self, super().steps(loader, start=start), loader, start=start,
-                                      epoch=_checks.number("epoch", epoch, 0, 2**31 - 1),
-                                      batch_in_epoch=within)  # fmt: skip
+        return _stepping.planned(self, super().steps(loader, start=start), loader, start, epoch, batch_in_epoch)
 
     def device_scope(self, name: str) -> DeviceScope:
         """As scope(), and timed on the GPU, too, where torch uses one: by CUDA events on the current stream, which nobody
@@ -447,7 +446,7 @@ def _resolved(options: dict[str, object]) -> dict[str, object]:
     """What nobody said."""
     from stepwell import _identity
 
-    rank: int | None = options["rank"]  # type: ignore[assignment]
+    rank, world_size = _identity.place(options["rank"], options["world_size"])  # type: ignore[arg-type]
     options["trial"] = _identity.trial_name(options["trial"])  # type: ignore[arg-type]
     options["attempt_key"] = _identity.attempt_key(options["attempt_key"])  # type: ignore[arg-type]
     options["agent"] = _identity.agent(options["agent"])  # type: ignore[arg-type]
@@ -459,7 +458,7 @@ def _resolved(options: dict[str, object]) -> dict[str, object]:
         )
     options["shows"] = _identity.rank(rank) == 0
     options["rank"] = -1 if rank is None else rank
-    options["world_size"] = -1 if options["world_size"] is None else options["world_size"]
+    options["world_size"] = -1 if world_size is None else world_size
     return options
 
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import sys
 
+from stepwell import _checks
 from stepwell._load import core
 from stepwell._schedule import Place, Schedule
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, TypeVar
 
+    from stepwell._core import Steps
     from stepwell._run import Run
+
+    _Batch = TypeVar("_Batch")
 
 
 class Stepping:
@@ -137,6 +141,16 @@ class LoopEpoch:
             self._known = self.of(run)
             run._next_epoch = self._known + 1
             self._is_counted = True
+
+
+def planned(
+    run: Run, checked: Steps[_Batch], loader: Any, start: int | None, epoch: int | None, batch_in_epoch: int
+) -> Steps[_Batch]:
+    """Of Run.steps with an epoch or a schedule; ValueError, TypeError for what is none."""
+    within = _checks.number("batch_in_epoch", batch_in_epoch, 0, 2**31 - 1)
+    steps: Any = PlannedSteps(run, checked, loader, start=start, epoch=_checks.number("epoch", epoch, 0, 2**31 - 1),
+                              batch_in_epoch=within)  # fmt: skip
+    return steps  # type: ignore[no-any-return]
 
 
 class PlannedSteps:

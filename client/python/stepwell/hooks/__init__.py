@@ -111,18 +111,8 @@ def _open_run() -> bool:
 
     if _run.is_any_opened():
         return True
-    _run.init(**_place(sys.modules["torch"]))
+    _run.init()
     return core.state() != 0
-
-
-def _place(torch: Any) -> dict[str, Any]:
-    """Of a process that a launcher told of its rank in another way than by variables."""
-    distributed = getattr(torch, "distributed", None)
-    if os.environ.get("RANK") or os.environ.get("SLURM_PROCID") or distributed is None:
-        return {}
-    if not distributed.is_available() or not distributed.is_initialized():
-        return {}
-    return {"rank": distributed.get_rank(), "world_size": distributed.get_world_size()}
 
 
 def run_begins(has_schedule: bool) -> None:

@@ -11,7 +11,7 @@ import functools
 import sys
 
 from stepwell._load import core
-from stepwell.hooks import _compiler, _device, _torch_script
+from stepwell.hooks import _checkpoints, _compiler, _device, _torch_script
 from stepwell.hooks._ahead import AheadLoaders
 from stepwell.hooks._allocator import Allocator
 from stepwell.hooks._batches import Batches
@@ -195,8 +195,8 @@ class TorchHooks:
         hook = Hook("checkpoints")
 
         def put() -> None:
-            hook.replace(self._torch, "save", self._after_kept(self._timed(hook, "save_checkpoint")))
-            hook.replace(self._torch, "load", self._after_kept(self._timed(hook, "load_checkpoint")))
+            save, load = (self._after_kept(self._timed(hook, name)) for name in ("save_checkpoint", "load_checkpoint"))
+            _checkpoints.put(hook, save, load)
 
         return self._try(hook, put)
 

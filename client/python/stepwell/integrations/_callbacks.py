@@ -33,12 +33,18 @@ def _beside(callback: Any) -> list[Any]:
 
 @guarded
 def watch_callbacks(callback: Any, base: type, training: Training, watches: Watches) -> None:
-    """Called by `callback`; `base` is the class of all of them. What they do nothing at is left out."""
+    """Called by `callback`, of those that are called together with it."""
+    watch_each(_beside(callback), base, training, watches)
+
+
+@guarded
+def watch_each(callbacks: list[Any], base: type, training: Training, watches: Watches) -> None:
+    """`base` is the class of all of them. What they do nothing at is left out, and what is watched already."""
     events = [name for name in vars(base) if name.startswith("on_")]
-    for other in _beside(callback):
+    for one in callbacks:
         for event in events:
-            if getattr(type(other), event, None) is not getattr(base, event):
-                _watch(other, event, training, watches)
+            if getattr(type(one), event, None) is not getattr(base, event):
+                _watch(one, event, training, watches)
 
 
 def _watch(callback: Any, event: str, training: Training, watches: Watches) -> None:

@@ -386,6 +386,15 @@ def watch_result(owner: Any, name: str, found: Callable[..., None]) -> Callable[
     return _watch(owner, name, call)
 
 
+def watch_iterable(owner: Any, name: str, begin: Begin, end: End) -> Callable[[], None] | None:
+    """What owner.name(...) hands out is handed out as an iterator of it, whose fetches are seen."""
+
+    def call(original: Any, /, *args: Any, **keywords: Any) -> Any:
+        return watch_items(iter(original(*args, **keywords)), begin, end)
+
+    return _watch(owner, name, call)
+
+
 def watch_timed(owner: Any, name: str, begin: Callable[[], None], end: Callable[[Any], None]) -> Callable[[], None] | None:
     """As watch_call(), and end() is shown what it handed out; None where it raised."""
     begin, end = guarded(begin), guarded(end)

@@ -5,12 +5,16 @@
     model, optimizer, loader, eval_loader, scheduler = accelerator.prepare(...)
     watch(accelerator, loader, eval_loader)
 
+Accelerate knows of no training step: `train_batch` is from the first pass of a batch to the end of the optimizer's step,
+and holds `forward`, `backward` and `optimizer_step`.
+
 and for what is logged, `Accelerator(log_with=StepwellTracker())`: numbers of accelerator.log() become series.
 """
 
 from __future__ import annotations
 
 import operator
+import sys
 
 from stepwell.integrations._ahead import watch_ahead
 from stepwell.integrations._guard import guard_methods, guarded
@@ -49,16 +53,16 @@ class Watched:
                                      lambda _, found: training.eval_fetch_ends(found)))  # fmt: skip
         watches.add(watch_call(data_loader, "send_to_device", lambda *_, **__: training.transfer_begins(),
                                training.transfer_ends))  # fmt: skip
-        self._time(accelerator, "backward", "backward")
+        watches.add(watch_call(accelerator, "backward", self._backward_begins, lambda: training.end("backward")))
         watches.add(watch_result(accelerator, "skip_first_batches", self._watch_rest))
         for name in _GATHERS:
             self._time(accelerator, name, "reduce_metrics")
         for optimizer in accelerator._optimizers:
-            self._time(optimizer, "step", "optimizer_step")
+            watches.add(watch_call(optimizer, "step", self._update_begins, self._update_ends))
         for scheduler in accelerator._schedulers:
             self._time(scheduler, "step", "step_lr_schedulers")
         for model in accelerator._models:
-            watches.add(watch_model(model, lambda *_, **__: training.begin("forward"), lambda: training.end("forward")))
+            watches.add(watch_model(model, self._forward_of(model), lambda: training.end("forward")))
 
     def end(self) -> None:
         """The training is over."""
@@ -69,6 +73,32 @@ class Watched:
         training = self.training
         self._watches.add(watch_call(owner, name, lambda *_, **__: training.begin(timing),
                                      lambda: training.end(timing)))  # fmt: skip
+
+    def _forward_of(self, model: Any) -> Any:
+        def begins(*_: Any, **__: Any) -> None:
+            if getattr(model, "training", True):
+                self._work_begins()
+            self.training.begin("forward")
+
+        return begins
+
+    def _backward_begins(self, *_: Any, **__: Any) -> None:
+        self._work_begins()  # of a model that was not prepared, or is called past its call
+        self.training.begin("backward")
+
+    def _work_begins(self) -> None:
+        """One train_batch reaches to the end of an optimizer's step, also of one that was skipped, else to that of its batch."""
+        training = self.training
+        if training.has_batch and not training.is_in("train_batch") and _is_grad_enabled():
+            training.begin("train_batch")
+
+    def _update_begins(self, *_: Any, **__: Any) -> None:
+        self._work_begins()  # of one that calls its passes itself, or a second one of the same batch
+        self.training.begin("optimizer_step")
+
+    def _update_ends(self) -> None:
+        self.training.end("optimizer_step")
+        self.training.end("train_batch")
 
     def _fetch_begins(self) -> None:
         epoch = _iteration(self._loader)
@@ -110,6 +140,11 @@ class Watched:
     def _eval_fetch_begins(self) -> None:
         self.training.leave_between()
         self.training.eval_fetch_begins()
+
+
+def _is_grad_enabled() -> bool:
+    torch: Any = sys.modules.get("torch")
+    return torch is None or bool(torch.is_grad_enabled())
 
 
 def _iteration(loader: Any) -> int:

@@ -5,7 +5,8 @@
     model.fit(..., callbacks=[StepwellCallback()])
 
 Keras tells of a batch when it is there: the fetch is the time since the one before was over, with what other callbacks
-did in it. On TensorFlow the batch is fetched inside of the training function, where nothing sees it.
+did in it. On JAX the training function asks for the batch, and is watched at that; on TensorFlow it fetches where nothing
+sees it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from stepwell.integrations._callbacks import watch_callbacks
 from stepwell.integrations._guard import guard_methods
 from stepwell.integrations._training import Training
-from stepwell.integrations._watch import Watches
+from stepwell.integrations._watch import Watches, watch_iterable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,12 +45,18 @@ class _Watcher:
     def __init__(self, run: Run | None, batch_size: int | None) -> None:
         self.training = Training(run)
         self.watches = Watches()
+        self._of_evaluation = Watches()  # of one by itself
         self.steps: int | None = None  # of an epoch
         self._given_size = batch_size
         self._sizes: _Sizes | None = None
         self._is_grouped = False
         self._epoch = 0
+<<<<<<< HEAD
         self._offset: int | None = None  # of the batches' numbers; None = no epoch of this training has begun
+=======
+        self._asks_within = self._eval_asks_within = False  # the training function asks for its batch
+        self._is_asked = False  # in this batch
+>>>>>>> py6
 
     def __reduce__(self) -> Any:
         """A copy has told nothing yet."""
@@ -57,13 +64,19 @@ class _Watcher:
 
     def train_begins(self) -> None:
         self.watches.end()
+<<<<<<< HEAD
         self._offset = None
+=======
+        self._of_evaluation.end()
+>>>>>>> py6
         self.training.train_begins()
 
     def find_sizes(self, model: Any) -> None:
         """What Keras tells no callback: it lies in the fit that calls this one."""
         # The adapter itself holds the data, which is the program's to give up.
-        adapter = getattr(_local_of_fit("epoch_iterator"), "data_adapter", None)
+        iterator = _local_of("fit", "epoch_iterator")
+        self._asks_within = self._watch_asks(iterator, self.watches, self._ask_begins, self._ask_ends)
+        adapter = getattr(iterator, "data_adapter", None)
         self._sizes = _Sizes(*(_whole(getattr(adapter, name, None)) for name in _Sizes._fields))
         # One call of a callback is then a group of batches, of which nobody tells how many there are.
         self._is_grouped = getattr(model, "steps_per_execution", 1) not in (1, None)
@@ -91,22 +104,66 @@ class _Watcher:
         self._fetch_begins(0)
 
     def batch_begins(self) -> None:
+        self._is_asked = False
+        if not self._asks_within:
+            self._batch_is_there()
+
+    def _batch_is_there(self) -> None:
         self.training.fetch_ends(self._batch_size())
         self.training.begin("train_batch")
 
     def batch_ends(self, batch: int) -> None:
+        if self._asks_within and not self._is_asked:  # it asked another one than the one that is watched
+            self.training.fetch_unseen()
         self.training.end("train_batch")
         self.training.step_ends()
         self._fetch_begins(batch + 1)
 
-    def eval_begins(self) -> None:
+    def _watch_asks(self, iterator: Any, watches: Watches, begin: Any, end: Any) -> bool:
+        """Where the function that works on a batch asks for it, in Python: on JAX. Whether it is watched at that."""
+        if iterator is None or _backend() != "jax":
+            return False
+        restore = watch_iterable(iterator, "_get_iterator", begin, end)
+        watches.add(restore)
+        return restore is not None
+
+    def _ask_begins(self) -> None:
+        self.training.end("train_batch")  # of the batch before, where one call of the function takes several
+        place = self.training.place
+        if place is not None:
+            self._fetch_begins(place.batch_in_epoch)
+
+    def _ask_ends(self, item: Any, is_found: bool) -> None:
+        self._is_asked = True
+        if is_found:
+            self._batch_is_there()
+        else:
+            self.training.fetch_ends(is_found=False)
+
+    def eval_begins(self, function: str = "evaluate", callback: Any = None, base: Any = None) -> None:
+        """Also of predict(). Within a training the callbacks beside this one are watched already."""
+        self._of_evaluation.end()  # what a Ctrl-C left
+        if callback is not None:
+            watch_callbacks(callback, base, self.training, self._of_evaluation)
         self.training.evaluation_begins()
         self.training.leave()
+        self._eval_asks_within = self._watch_asks(_local_of(function, "epoch_iterator"), self._of_evaluation,
+                                                  self._eval_ask_begins, self._eval_ask_ends)  # fmt: skip
         self.training.eval_fetch_begins()
 
+    def _eval_ask_begins(self) -> None:
+        self.training.end("eval_batch")
+        self.training.eval_fetch_begins()
+
+    def _eval_ask_ends(self, item: Any, is_found: bool) -> None:
+        self.training.eval_fetch_ends(is_found)
+        if is_found:
+            self.training.begin("eval_batch")
+
     def eval_batch_begins(self) -> None:
-        self.training.eval_fetch_ends()
-        self.training.begin("eval_batch")
+        if not self._eval_asks_within:
+            self.training.eval_fetch_ends()
+            self.training.begin("eval_batch")
 
     def eval_batch_ends(self) -> None:
         self.training.end("eval_batch")
@@ -114,6 +171,7 @@ class _Watcher:
 
     def eval_ends(self) -> None:
         self.training.eval_fetch_ends(is_found=False)
+        self._of_evaluation.end()
 
     def epoch_ends(self) -> None:
         self.training.leave(is_epoch_over=True)
@@ -123,13 +181,18 @@ class _Watcher:
         self.training.fetch_begins(batch, self._epoch, batch_in_epoch, self.steps)
 
 
-def _local_of_fit(name: str) -> Any:
+def _backend() -> str:
+    backend: Any = getattr(sys.modules.get("keras"), "backend", None)
+    return str(getattr(backend, "backend", str)())
+
+
+def _local_of(function: str, name: str) -> Any:
     """Of the next one that called this: to look at the locals of others would keep what lies in them."""
     frame: Any = sys._getframe(1)
     for _ in range(_FRAME_COUNT_MAX):
         if frame is None:
             return None
-        if frame.f_code.co_name == "fit":
+        if frame.f_code.co_name == function:
             return frame.f_locals.get(name)
         frame = frame.f_back
     return None
@@ -164,7 +227,7 @@ def _make_callback() -> type:
             self._stepwell.batch_ends(batch)
 
         def on_test_begin(self, logs: Any = None) -> None:
-            self._stepwell.eval_begins()
+            self._stepwell.eval_begins("evaluate", self, Callback)
 
         def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
             self._stepwell.eval_batch_begins()
@@ -173,6 +236,18 @@ def _make_callback() -> type:
             self._stepwell.eval_batch_ends()
 
         def on_test_end(self, logs: Any = None) -> None:
+            self._stepwell.eval_ends()
+
+        def on_predict_begin(self, logs: Any = None) -> None:
+            self._stepwell.eval_begins("predict", self, Callback)
+
+        def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
+            self._stepwell.eval_batch_begins()
+
+        def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
+            self._stepwell.eval_batch_ends()
+
+        def on_predict_end(self, logs: Any = None) -> None:
             self._stepwell.eval_ends()
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:

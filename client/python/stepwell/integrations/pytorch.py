@@ -24,11 +24,13 @@ from stepwell.integrations._watch import watch_items
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Any
+    from typing import Any, TypeVar
 
     from stepwell._core import Scope
     from stepwell._device_scope import DeviceScope
     from stepwell._run import Run
+
+    _Batch = TypeVar("_Batch")
 
 _TIMINGS = ("to_device", "train_batch", "forward", "backward", "optimizer_step", "step_lr_schedulers", "from_device",
             "reduce_metrics")  # fmt: skip
@@ -41,8 +43,8 @@ class TrainingLoop:
         self._training = Training(run)
 
     def steps(
-        self, loader: Iterable[Any], *, epoch: int | None = None, start: int | None = None, batch_in_epoch: int = 0
-    ) -> Iterator[tuple[int, Any]]:
+        self, loader: Iterable[_Batch], *, epoch: int | None = None, start: int | None = None, batch_in_epoch: int = 0
+    ) -> Iterator[tuple[int, _Batch]]:
         """Pairs of a batch's index and the batch, each a step, as Run.steps gives them; the fetch has the label
         loader=train. A training that resumes says `start` and `batch_in_epoch`."""
         training = self._training
@@ -68,7 +70,7 @@ class TrainingLoop:
         finally:
             training.leave_loop(loop, is_midway)
 
-    def evaluate(self, loader: Iterable[Any]) -> Iterator[Any]:
+    def evaluate(self, loader: Iterable[_Batch]) -> Iterator[_Batch]:
         """Its batches; each fetch is timed, with the label loader=eval. In no step, where no loop is."""
         training = self._training
         yield from watch_items(iter(loader), training.eval_fetch_begins,

@@ -3,7 +3,7 @@
     from stepwell.integrations.transformers import StepwellCallback, watch
 
     Trainer(..., callbacks=[StepwellCallback()])      # the training loop
-    watched = watch(trainer)                          # and its evaluation
+    watched = watch(trainer)                          # and its evaluation, its prediction
     watched.end()                                     # which is left alone again
 
 A step is one of the optimizer, as the Trainer counts them: with gradient accumulation it holds several fetches.
@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 
 from stepwell.integrations._ahead import watch_ahead
-from stepwell.integrations._callbacks import watch_callbacks
+from stepwell.integrations._callbacks import watch_callbacks, watch_each
 from stepwell.integrations._guard import guard_methods, guarded
 from stepwell.integrations._training import Training, samples_of
 from stepwell.integrations._watch import Watches, watch_call, watch_loader, watch_result
@@ -32,7 +32,7 @@ class _Watcher:
         self.training = Training(run)
         self.watches = Watches()  # of a training
         self._of_evaluation = Watches()
-        self._of_loaders = Watches()  # of one evaluation
+        self._of_one = Watches()  # evaluation
         self._state: Any = None
         self._has_fetch = False
 
@@ -47,6 +47,8 @@ class _Watcher:
         if trainer_module is not None:  # an epoch that is resumed in its middle has a loader of its own
             self.watches.add(watch_result(trainer_module, "skip_first_batches",
                                           lambda rest, *_, **__: self.watch_batches(rest)))  # fmt: skip
+            # What it gathers of all ranks by for what it logs.
+            self.watches.add(watch_call(trainer_module, "nested_gather", self._reduction_begins, self._reduction_ends))
         if scheduler is not None:
             self.watches.add(watch_call(scheduler, "step", lambda *_, **__: training.begin("step_lr_schedulers"),
                                         lambda: training.end("step_lr_schedulers")))  # fmt: skip
@@ -91,24 +93,40 @@ class _Watcher:
     def end(self) -> None:
         """The training is over, and evaluations are no longer timed."""
         self.train_ends()
-        self._of_loaders.end()
+        self._of_one.end()
         self._of_evaluation.end()
 
     def _evaluation_begins(self, *_: Any, **__: Any) -> None:
         self.training.evaluation_begins()
         self.training.leave()
 
-    def watch_evaluation(self, trainer: Any) -> None:
-        training, watches, loaders = self.training, self._of_evaluation, self._of_loaders
+    def _reduction_begins(self, *_: Any, **__: Any) -> None:
+        self.training.begin("reduce_metrics")
+
+    def _reduction_ends(self) -> None:
+        self.training.end("reduce_metrics")
+
+    def watch_evaluation(self, trainer: Any, kind: Any = None) -> None:
+        """And its prediction, and the callbacks beside those of this class."""
+        training, watches, of_one = self.training, self._of_evaluation, self._of_one
+
+        def begins(*_: Any, **__: Any) -> None:
+            self._evaluation_begins()
+            if kind is not None:  # within a training they are watched already
+                others = [one for one in trainer.callback_handler.callbacks if not isinstance(one, kind)]
+                watch_each(others, kind.__base__, training, of_one)
 
         def watch_found(loader: Any, *_: Any, **__: Any) -> None:
-            loaders.add(watch_loader(loader, training.eval_fetch_begins,
-                                     lambda _, found: training.eval_fetch_ends(found)))  # fmt: skip
+            of_one.add(watch_loader(loader, training.eval_fetch_begins,
+                                    lambda _, found: training.eval_fetch_ends(found)))  # fmt: skip
 
-        watches.add(watch_result(trainer, "get_eval_dataloader", watch_found))
-        watches.add(watch_call(trainer, "evaluate", self._evaluation_begins, loaders.end))
+        for name, loader in (("evaluate", "get_eval_dataloader"), ("predict", "get_test_dataloader")):
+            watches.add(watch_result(trainer, loader, watch_found))
+            watches.add(watch_call(trainer, name, begins, of_one.end))
         watches.add(watch_call(trainer, "prediction_step", lambda *_, **__: training.begin("eval_batch"),
                                lambda: training.end("eval_batch")))  # fmt: skip
+        # What an evaluation gathers of all ranks by: the Trainer keeps what its accelerator had, which is not watched for that.
+        watches.add(watch_call(trainer, "gather_function", self._reduction_begins, self._reduction_ends))
 
 
 def _make_callback() -> type:
@@ -161,7 +179,7 @@ def _watch(trainer: Any, run: Run | None) -> _Watcher:
     if callback is None:
         callback = kind(run)
         trainer.add_callback(callback)
-    callback._stepwell.watch_evaluation(trainer)
+    callback._stepwell.watch_evaluation(trainer, kind)
     return callback._stepwell  # type: ignore[no-any-return]
 
 

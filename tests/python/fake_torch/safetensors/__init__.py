@@ -1,0 +1,1 @@
+"""What stores tensors beside torch.save."""
