@@ -203,6 +203,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--calls", action="store_true", help="what the hooked calls take by themselves, alone")
     parser.add_argument("--pairs", type=int, metavar="N", help="pairs of steps of the training instead of 10,000")
+    parser.add_argument("--raw", type=pathlib.Path, metavar="FILE", help="write each pair's seconds, with hooks and without")
     options = parser.parse_args()
     pair_count, call_count = (30, 300) if options.quick else (10_000, 4000)
     pair_count = options.pairs or pair_count
@@ -227,6 +228,8 @@ def main() -> int:
         row_of_calls(spent[True][0], spent[False][0])
         if not options.calls:
             spent = measure(Training(), spool, pair_count)
+            if options.raw:
+                options.raw.write_text(json.dumps({"hooks": spent[True], "nothing": spent[False]}), encoding="utf-8")
             for place, name in enumerate(("step", "step_cpu")):
                 row(name, spent[True][place], spent[False][place])
         if run.dropped_count:
