@@ -111,7 +111,7 @@ def start(): child.start(); child.join()
                 self.assertIn(wanted, said)
 
     def test_it_says_what_it_did_not_see_of_each_run(self):
-        script = self.script("import stepwell, torch\n" + _STEP + f"""
+        script = self.script("import stepwell, sys, torch\n" + _STEP + f"""
 train(torch.utils.data.DataLoader(range(40)))
 stepwell.init().close()
 for number, part in enumerate(("train(torch.utils.data.DataLoader('abc'))",
@@ -119,7 +119,7 @@ for number, part in enumerate(("train(torch.utils.data.DataLoader('abc'))",
                                "train('abc')", "pass")):
     print("begins", number, file=sys.stderr, flush=True)
     with stepwell.init(trial={self.trial!r} + str(number)): exec(part)
-""".replace("import stepwell", "import sys, stepwell"))  # fmt: skip
+""")  # fmt: skip
         said = by_run(self.folder, "--trial", self.trial, product.python(), script)
         parts = [[line for line in part.splitlines() if "not seen" in line] for part in said.split("begins ")[1:]]
         self.assertEqual([
