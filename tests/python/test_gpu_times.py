@@ -143,6 +143,22 @@ class GpuTimesTest(ProductTest):
         self.assertIn("cuda_allocated", self.counts())
         self.assertNotIn("not seen", err)
 
+    def test_a_gpu_that_is_used_first_within_a_loops_own_scope_is_timed_from_then_on(self):
+        self.run_hooked("""
+            import torch
+            from stepwell.integrations.pytorch import TrainingLoop
+            training = TrainingLoop()
+            for index, batch in training.steps(range(4)):
+                with training.train_batch:
+                    torch.cuda.is_there = True
+                    with training.forward: torch.cuda.work(7)
+                torch.cuda.finish()
+            """)
+        self.assertEqual([("forward", batch, 0.007) for batch in range(4)] + [("train_batch", batch, 0.007) for batch in (1, 2, 3)],
+                         self.device_times())  # fmt: skip
+        host = [s.batch for s in self.samples() if s.name == "train_batch" and "clock" not in s.labels]
+        self.assertEqual([0, 1, 2, 3], host)
+
     def test_each_of_two_gpus_has_its_own_events(self):
         _, err = self.run_hooked("""
             import stepwell, torch

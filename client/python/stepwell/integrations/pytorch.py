@@ -18,6 +18,7 @@
 from __future__ import annotations
 
 from stepwell import _stepping
+from stepwell.integrations._guard import guarded
 from stepwell.integrations._training import ON_DEVICE, Training, samples_of, uses_device
 from stepwell.integrations._watch import watch_items
 
@@ -39,6 +40,7 @@ class TrainingLoop:
 
     def __init__(self, run: Run | None = None) -> None:
         self._training = Training(run)
+        self._of_host: list[str] = []  # kept scopes that are on a GPU, too, once one is used: it may be first within one
 
     def steps(
         self, loader: Iterable[Any], *, epoch: int | None = None, start: int | None = None, batch_in_epoch: int = 0
@@ -51,6 +53,8 @@ class TrainingLoop:
         loop, is_midway = _stepping.LoopEpoch(epoch), False
 
         def begin() -> None:
+            if self._of_host:
+                self._look_for_device()
             whole = None if length is None else batch_in_epoch + length
             training.fetch_begins(next_batch, epoch, within, whole, loop)
 
@@ -74,6 +78,13 @@ class TrainingLoop:
         yield from watch_items(iter(loader), training.eval_fetch_begins,
                                lambda item, is_found: training.eval_fetch_ends(is_found))  # fmt: skip
 
+    @guarded
+    def _look_for_device(self) -> None:
+        if uses_device():
+            for name in self._of_host:
+                vars(self).pop(name, None)
+            self._of_host.clear()
+
     def __getattr__(self, name: str) -> Scope | DeviceScope:
         """Of the timings to_device, train_batch, forward, backward, optimizer_step, step_lr_schedulers, from_device and
         reduce_metrics: `with training.to_device:`."""
@@ -81,15 +92,18 @@ class TrainingLoop:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         run = self._training.run
         scope: Scope | DeviceScope = run.scope(name)
-        if name in ON_DEVICE and uses_device():
-            scope = run.device_scope(name)
+        if name in ON_DEVICE:
+            if uses_device():
+                scope = run.device_scope(name)
+            else:
+                self._of_host.append(name)
         setattr(self, name, scope)
         return scope
 
     def __getstate__(self) -> dict[str, Any]:
         """A copy is a loop that has not begun, with scopes of its own."""
         kept = {name: value for name, value in vars(self).items() if name not in _TIMINGS}
-        return {**kept, "_training": Training(self._training._given_run)}
+        return {**kept, "_training": Training(self._training._given_run), "_of_host": []}
 
     def record(self, name: str, value: Any) -> None:
         self._training.run.record(name, value)
