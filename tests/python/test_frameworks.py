@@ -92,7 +92,7 @@ class LightningTest(FrameworkTest):
              "train_batch/optimizer_step/backward", "train_batch/optimizer_step", "step_lr_schedulers")  # fmt: skip
 
     def test_the_callback_knows_batch_and_epoch_of_a_resumed_training_too(self):
-        self.train(self.MODEL + """
+        out, _ = self.train(self.MODEL + """
     import stepwell, tempfile
     from stepwell.integrations.lightning import StepwellCallback
     folder = tempfile.mkdtemp()
@@ -103,6 +103,7 @@ class LightningTest(FrameworkTest):
     second.fit(Model(), loader(), loader(8), ckpt_path=folder + "/a.ckpt", **WEIGHTS)
     print(type(second.profiler).__name__, second.profiler.summary() == "")
     """.replace("**WEIGHTS", "weights_only=False"))
+        self.assertIn("PassThroughProfiler True", out)
         steps = list(range(12))
         self.assert_steps(steps, (
             *self.NAMES, "samples_per_second", "callback/Other/on_train_batch_end"))  # fmt: skip

@@ -35,6 +35,29 @@ print(type(pickle.loads(pickle.dumps(StepwellCallback()))) is StepwellCallback)
                         self.assertEqual(list(range(4)), sorted(batches), name)
                     self.assertEqual(2, [sample.name for sample in found].count("eval_batch"))
 
+    def test_the_trainers_own_profiler_is_told_all_and_is_the_trainers_again(self):
+        source = LIGHTNING.replace("PACKAGE", "pytorch_lightning").replace("CALLBACKS, PROFILER", "[StepwellCallback()], Own()")
+        source = source.replace("class Trainer:", """class Own(Profiler):
+    def setup(self, stage, local_rank=None, log_dir=None): told.append(self._lightning_module is trainer.profiler._lightning_module)
+    def start(self, action): started.add(action.rpartition(".")[2])
+told, started = [], set()
+class Trainer:""")
+        out, err = self.run_trial(source + """
+own = trainer.profiler
+live(0)
+print(trainer.profiler is own, "train_dataloader_next" in started, "run_training_batch" in started)
+def fails(*_): raise OSError("theirs")
+Callback.on_train_batch_end = fails
+try: live(4)
+except OSError as error: print(error, trainer.profiler is own)
+Callback.on_train_batch_end = lambda *_: None
+trainer.profiler = StepwellProfiler(then=own)       # the program's
+live(8)
+print(type(trainer.profiler).__name__, told)
+""")  # fmt: skip
+        self.assertEqual("True True True\ntheirs True\nStepwellProfiler [True, True, True]\n", out, err)
+        self.assertEqual([*range(5), *range(8, 12)], sorted(s.batch for s in self.samples() if s.name == "step"))
+
 
 if __name__ == "__main__":
     unittest.main()

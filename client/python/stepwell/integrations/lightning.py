@@ -4,8 +4,8 @@
 
     Trainer(callbacks=[StepwellCallback()])
 
-The callback sees what the trainer's profiler is told, whichever that is; `Trainer(profiler=StepwellProfiler())` sees the
-same. Both know the batch and the epoch of a training that resumes, too.
+The callback sees what the trainer's profiler is told, whichever that is, for one of its own stands before that one while the
+trainer is at work; `Trainer(profiler=StepwellProfiler())` sees the same. Both know the batch and the epoch of a training that resumes, too.
 """
 
 from __future__ import annotations
@@ -148,6 +148,7 @@ def _make_profiler() -> type:
         """`then` is another profiler, which is told all of it, too."""
 
         _stage: str | None = None  # for __del__ of one whose making was interrupted
+        _is_callbacks = False  # which takes it away again
 
         def __init__(self, run: Run | None = None, then: Any = None) -> None:
             super().__init__()
@@ -179,6 +180,7 @@ def _make_profiler() -> type:
             super().setup(stage, local_rank, log_dir)
             self._stepwell.begin(stage, getattr(self, "_lightning_module", None))
             if self._then is not None:
+                self._then._lightning_module = getattr(self, "_lightning_module", None)
                 self._then.setup(stage, local_rank, log_dir)
 
         def teardown(self, stage: str | None) -> None:
@@ -219,7 +221,9 @@ class _Callback:
         profiler = trainer.profiler
         kind = _find("StepwellProfiler")
         if not isinstance(profiler, kind):
-            profiler = trainer.profiler = kind(run, then=profiler)
+            profiler = kind(run, then=profiler)
+            profiler._is_callbacks = True
+            trainer.profiler = profiler
         self.actions = actions = profiler._stepwell
         training = actions.training
         training.train_begins() if stage == "fit" else training.evaluation_begins()
@@ -233,9 +237,12 @@ class _Callback:
         if self.actions is not None:
             self.actions.training.leave()
 
-    def finish(self) -> None:
+    def finish(self, trainer: Any) -> None:
         if self.actions is not None:
             self.actions.training.finish()
+        profiler = trainer.profiler
+        if isinstance(profiler, _find("StepwellProfiler")) and profiler._is_callbacks:
+            trainer.profiler = profiler._then
 
 
 def _where(trainer: Any) -> dict[str, Any]:
@@ -278,10 +285,10 @@ def _make_callback() -> type:
             self._stepwell.leave()
 
         def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-            self._stepwell.finish()
+            self._stepwell.finish(trainer)
 
         def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-            self._stepwell.finish()
+            self._stepwell.finish(trainer)
 
     return StepwellCallback
 
