@@ -1,6 +1,8 @@
 """What `stepwell run` sees of an untouched script, with a torch that is made of little."""
 
+import ast
 import pathlib
+import shutil
 import tempfile
 import textwrap
 import unittest
@@ -137,6 +139,47 @@ def start(): child.start(); child.join()
             """  # newer Pythons do not begin there with a path of that kind, older ones do
         out, err = self.run_trial(f"import os; os.chdir({str(self.folder)!r})\nexec({text!r})")
         self.assertEqual("mine\nTrue\n", out, err)
+
+    def test_a_python_that_knows_no_specs_is_left_alone(self):
+        source = pathlib.Path(__file__).resolve().parents[2] / "client/python"
+        ours = self.folder / "ours"
+        ours.mkdir()
+        shutil.copy(source / "site/sitecustomize.py", ours)
+        shutil.copy(source / "stepwell/hooks/_watch.py", ours / "stepwell_watch.py")
+        self.script("print('mine', __name__)", "sitecustomize.py")
+        for version, watch_count in (("(2, 7, 18, 'final', 0)", 0), ("(3, 3, 7, 'final', 0)", 0), ("sys.version_info", 1)):
+            out, err = self.run_trial(f"""
+                import sys, types
+                # As imp was, which newer ones do without.
+                imp = sys.modules["imp"] = types.ModuleType("imp")
+                imp.find_module = lambda name, path: (open(path[0] + "/" + name + ".py"), path[0], None)
+                def load_module(name, file, path, kind): exec(file.read(), vars(sys.modules.setdefault(name, types.ModuleType(name))))
+                imp.load_module = load_module
+                before = len(sys.meta_path)
+                sys.path[:0] = [{str(ours)!r}, {str(self.folder)!r}]
+                known, sys.version_info = sys.version_info, {version}
+                import sitecustomize
+                sys.version_info = known
+                print(len(sys.meta_path) - before, {str(ours)!r} in sys.path)
+                """, options=("-S",))  # fmt: skip
+            self.assertEqual(f"mine sitecustomize\n{watch_count} False\n", out, err)
+
+    def test_what_any_python_reads_is_read_by_the_oldest(self):
+        text = (pathlib.Path(__file__).resolve().parents[2] / "client/python/site/sitecustomize.py").read_bytes()
+        newer = (ast.JoinedStr, ast.AnnAssign, ast.Nonlocal, ast.YieldFrom, ast.Starred, ast.NamedExpr, ast.AsyncFunctionDef,
+                 ast.Await, ast.MatMult)  # fmt: skip
+        for node in ast.walk(ast.parse(text.decode("ascii"))):
+            self.assertNotIsInstance(node, newer, getattr(node, "lineno", ""))
+            if isinstance(node, ast.FunctionDef):
+                arguments = node.args
+                said = [arguments.kwonlyargs, arguments.posonlyargs, node.returns, *(one.annotation for one in arguments.args)]
+                self.assertFalse(any(said), node.name)
+            if isinstance(node, ast.Raise):
+                self.assertIsNone(node.cause, node.lineno)
+            if isinstance(node, ast.ClassDef):
+                self.assertFalse(node.keywords, node.name)
+            if isinstance(node, ast.Call):  # print(..., file=) would be a statement's error there
+                self.assertNotEqual("print", getattr(node.func, "id", ""), node.lineno)
 
     def test_without_the_package_one_line_says_so(self):
         script = self.script("import torch; import torch.nn; print(torch.nn.Model()(1))")

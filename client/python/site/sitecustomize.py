@@ -1,5 +1,6 @@
 """What `stepwell run` puts before a Python program: it waits until that imports torch, and then hooks it. Another
-sitecustomize, which this one stands before, is run as if it were alone.
+sitecustomize, which this one stands before, is run as if it were alone. Programs of older Pythons, 2.7 among them, read
+this, too: they are left alone.
 """
 
 import os
@@ -51,10 +52,13 @@ def _absolute(entry):
 
 def _chain(here):
     """Runs the next one on the path, under its name."""
+    path = [entry for entry in sys.path if _absolute(entry) != here]
+    if sys.version_info < (3, 4):
+        _chain_by_imp(path)
+        return
     import importlib.machinery
     import importlib.util
 
-    path = [entry for entry in sys.path if _absolute(entry) != here]
     spec = importlib.machinery.PathFinder.find_spec("sitecustomize", path)
     if spec is None or spec.loader is None:
         return
@@ -63,8 +67,24 @@ def _chain(here):
     spec.loader.exec_module(module)
 
 
+def _chain_by_imp(path):
+    """Of a Python that knows no specs."""
+    import imp
+
+    try:
+        file, name, kind = imp.find_module("sitecustomize", path)
+    except ImportError:
+        return
+    try:
+        imp.load_module("sitecustomize", file, name, kind)
+    finally:
+        if file:
+            file.close()
+
+
 _here = os.path.dirname(_absolute(__file__))
-if not _set("STEPWELL_DISABLED") and os.environ.get("STEPWELL_HOOKS", "1") not in ("", "0"):
+if sys.version_info >= (3, 4) and not _set("STEPWELL_DISABLED") and os.environ.get("STEPWELL_HOOKS", "1") not in ("", "0"):
+    # An older one asks finders by find_module, of which ours has none: nothing would be found any more.
     try:
         import stepwell_watch
 

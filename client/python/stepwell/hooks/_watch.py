@@ -1,5 +1,5 @@
 """Tells of the first import of a module, right after it. Leans on nothing: `stepwell run` puts a copy of this file
-before each Python program, of whatever version.
+before each Python program, of whatever version of 3.4 and later.
 """
 
 import sys
