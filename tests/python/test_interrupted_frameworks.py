@@ -40,9 +40,15 @@ for name in ("train_begin", "train_end", "epoch_begin", "epoch_end", "train_batc
              "test_end", "test_batch_begin", "test_batch_end"):
     setattr(Callback, "on_" + name, lambda self, *_, logs=None: None)
 module("keras", callbacks=module("keras.callbacks", Callback=Callback))
+from stepwell._load import core
 from stepwell.integrations.keras import StepwellCallback
 class Other(Callback):
     def on_train_batch_end(self, batch, logs=None): pass
+def count_anew():
+    # Else the numbers would go on behind the interrupted one's. Of that nothing is open.
+    loop = core.Loop()
+    assert loop.begin() and not core.is_fetching()
+    loop.leave(); core.reset()
 class Together:
     def __init__(self, callbacks): self.callbacks = callbacks
     def tell(self, name, *arguments):
@@ -52,6 +58,7 @@ def fit(callbacks, initial_epoch):
     for one in callbacks: one.set_params({"steps": 2})
     together = Together(callbacks)
     together.tell("train_begin")
+    if initial_epoch == 0: count_anew()
     for epoch in (initial_epoch, initial_epoch + 1):
         together.tell("epoch_begin", epoch)
         for batch in range(2): together.tell("train_batch_begin", batch); together.tell("train_batch_end", batch)

@@ -126,6 +126,29 @@ class TellingTest(ProductTest):
             """)
         self.assertEqual([0, 1, 2, 3], self.batches("step")[:4], err)
 
+    def test_epochs_that_keras_trains_once_more_have_numbers_behind_those_of_the_first_time(self):
+        self.run_trial("""
+            from stepwell.integrations.keras import _Watcher
+            kept, other = _Watcher(None, None), _Watcher(None, None)
+            def fit(watcher, *epochs):
+                watcher.steps = 2
+                watcher.train_begins()
+                for epoch in epochs:
+                    watcher.epoch_begins(epoch)
+                    for batch in range(2): watcher.batch_begins(); watcher.batch_ends(batch)
+                    watcher.epoch_ends()
+                watcher.train_ends()
+            fit(kept, 0, 1)         # 0 ... 3
+            fit(kept, 2)            # goes on: 4, 5
+            fit(kept, 0, 1)         # once more: 6 ... 9
+            fit(other, 1)           # another one's: 10, 11
+            fit(other, 10)          # says more: 20, 21
+            """)
+        wanted = [*range(12), 20, 21]
+        for name in ("step", "train_batch"):
+            self.assertEqual(wanted, self.batches(name), name)
+        self.assertEqual([0, 2, 4, 6, 8, 10, 20], self.batches("epoch"))
+
     def test_a_class_that_hears_of_its_children_hears_nothing_of_ours(self):
         out, err = self.run_trial("""
             import abc

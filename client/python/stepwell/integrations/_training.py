@@ -228,6 +228,12 @@ class Training:
         self._is_over = True
 
     @property
+    def upcoming(self) -> int:
+        """The number that the next batch has where nobody says another."""
+        self._use(self.run)
+        return int(self._stepping.upcoming)
+
+    @property
     def place(self) -> Place | None:
         """Of the step that is open, or ended last."""
         return self._place

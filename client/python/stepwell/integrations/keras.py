@@ -49,6 +49,7 @@ class _Watcher:
         self._sizes: _Sizes | None = None
         self._is_grouped = False
         self._epoch = 0
+        self._offset: int | None = None  # of the batches' numbers; None = no epoch of this training has begun
 
     def __reduce__(self) -> Any:
         """A copy has told nothing yet."""
@@ -56,6 +57,7 @@ class _Watcher:
 
     def train_begins(self) -> None:
         self.watches.end()
+        self._offset = None
         self.training.train_begins()
 
     def find_sizes(self, model: Any) -> None:
@@ -84,6 +86,8 @@ class _Watcher:
 
     def epoch_begins(self, epoch: int) -> None:
         self._epoch = epoch
+        if self._offset is None:  # an epoch that was trained in this run already has numbers behind all of those
+            self._offset = max(0, self.training.upcoming - epoch * (self.steps or 0))
         self._fetch_begins(0)
 
     def batch_begins(self) -> None:
@@ -115,7 +119,7 @@ class _Watcher:
         self.training.leave(is_epoch_over=True)
 
     def _fetch_begins(self, batch_in_epoch: int) -> None:
-        batch = None if self.steps is None else self._epoch * self.steps + batch_in_epoch
+        batch = None if self.steps is None else self._epoch * self.steps + batch_in_epoch + (self._offset or 0)
         self.training.fetch_begins(batch, self._epoch, batch_in_epoch, self.steps)
 
 
