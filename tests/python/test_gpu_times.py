@@ -32,11 +32,16 @@ class GpuTimesTest(ProductTest):
     def test_gpu_times_that_were_given_up_are_told(self):
         _, err = self.run_hooked("""
             import stepwell, torch
-            stepwell.init()
+            run = stepwell.init()
             torch.cuda.is_there = True          # and done with nothing
             model = torch.nn.Model()
             for batch in torch.utils.data.DataLoader(range(1030)): model(torch.Tensor())
+            run.close()
+            run = stepwell.init()               # of which nothing is given up
+            for batch in torch.utils.data.DataLoader("ab"):
+                model(torch.Tensor()); torch.cuda.finish()
             """)
+        self.assertEqual(1, err.count("the GPU's time of"), err)
         self.assertIn("stepwell: not seen: the GPU's time of 1,030 timings, for it had not done them in time", err)
 
     def test_gpu_times_of_the_last_step_are_its_runs_and_no_others(self):

@@ -110,6 +110,26 @@ def start(): child.start(); child.join()
                 said = by_run(self.folder, "--trial", f"{self.trial}.{name[:4]}", product.python(), script)
                 self.assertIn(wanted, said)
 
+    def test_it_says_what_it_did_not_see_of_each_run(self):
+        script = self.script("import stepwell, sys, torch\n" + _STEP + f"""
+train(torch.utils.data.DataLoader(range(40)))
+stepwell.init().close()
+for number, part in enumerate(("train(torch.utils.data.DataLoader('abc'))",
+                               "for batch in torch.utils.data.DataLoader('abc'): torch.nn.Model()(1)",
+                               "train('abc')", "pass")):
+    print("begins", number, file=sys.stderr, flush=True)
+    with stepwell.init(trial={self.trial!r} + str(number)): exec(part)
+""")  # fmt: skip
+        said = by_run(self.folder, "--trial", self.trial, product.python(), script)
+        parts = [[line for line in part.splitlines() if "not seen" in line] for part in said.split("begins ")[1:]]
+        self.assertEqual([
+            [],
+            ["stepwell: not seen: backward, the optimizer's step"],
+            ["stepwell: not seen: a DataLoader whose batches are trained on; so there are no steps"],
+            ["stepwell: not seen: a DataLoader, or anything else of torch's that is hooked; run.steps(loader) and run.scope(name) "
+             "say what is"],
+        ], parts, said)  # fmt: skip
+
     def test_programs_that_train_nothing_are_left_alone(self):
         for text in ("print(1)", "import torch; print(1)", "import torch.nn\nprint(1)",
                      "import sys; print(1 if not any('share/stepwell' in p for p in sys.path) else sys.path)"):  # fmt: skip

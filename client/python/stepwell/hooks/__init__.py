@@ -128,8 +128,11 @@ def _place(torch: Any) -> dict[str, Any]:
 def run_begins(has_schedule: bool) -> None:
     """Before anything of it is recorded; never raises."""
     core.follow_schedule(has_schedule)
-    if has_schedule and _torch_hooks is not None:
-        _torch_hooks.look_again()
+    if _torch_hooks is not None:
+        _torch_hooks.run_begins()
+    device = _existing_device()
+    if device is not None:
+        device.run_begins()
 
 
 def recording_ends() -> None:

@@ -35,6 +35,7 @@ class Device:
         self._allocator: Allocator | None = None
         self._series: dict[str, Any] = {}
         self._open: list[str] = []  # of this step
+        self._given_up_before = 0  # the run
 
     @property
     def has_times(self) -> bool:
@@ -47,7 +48,8 @@ class Device:
 
     @property
     def given_up_count(self) -> int:
-        return 0 if self._times is None else self._times.given_up_count
+        """Of this run."""
+        return 0 if self._times is None else self._times.given_up_count - self._given_up_before
 
     def begin(self, name: str) -> Any:
         """What end() takes; None where nothing is timed: no GPU so far, or one of that name is open."""
@@ -106,6 +108,10 @@ class Device:
         except Exception as error:
             self.memory_hook.fail(error)
         return True
+
+    def run_begins(self) -> None:
+        if self._times is not None:
+            self._given_up_before = self._times.given_up_count
 
     def recording_ends(self) -> None:
         """What the GPU has not done by then is the run's next window's to tell, with its own batch: nothing waits."""

@@ -53,6 +53,7 @@ class Hook:
     def __init__(self, what: str) -> None:
         self.what = what
         self.seen_count = 0
+        self._seen_before = 0  # the run
         self.trouble = ""  # why it is off
         self.missed = ""  # why it was never put in, for a run's end to say
         self._replaced: list[tuple[Any, str, Any, Any, bool]] = []
@@ -66,6 +67,16 @@ class Hook:
     def forbid_plain(self) -> None:
         for call in self._calls:
             call.is_plain = False
+
+    def run_begins(self) -> None:
+        """What it saw before is another one's. A call that is plain is not counted: each has its handler once more."""
+        self._seen_before = self.seen_count
+        self.forbid_plain()
+
+    @property
+    def is_seen(self) -> bool:
+        """In this run."""
+        return self.seen_count > self._seen_before
 
     def replace(
         self, owner: Any, name: str, handler: Callable[..., Any], is_compiling: Callable[[], bool] | None = None, *,

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 def lines(hooks: Iterable[Hook], has_steps: bool, expected: tuple[str, ...]) -> list[str]:
     """`expected` is what each training does. Where nothing was seen at all, its loop is its own."""
     found = list(hooks)
-    if not any(hook.seen_count for hook in found):
+    if not any(hook.is_seen for hook in found):
         return [] if has_steps else ["not seen: a DataLoader, or anything else of torch's that is hooked; "
                                      "run.steps(loader) and run.scope(name) say what is"]  # fmt: skip
-    missing = [hook.what for hook in found if hook.what in expected and not hook.seen_count and not hook.trouble]
+    missing = [hook.what for hook in found if hook.what in expected and not hook.is_seen and not hook.trouble]
     said = []
     if not has_steps:
         said.append("not seen: a DataLoader whose batches are trained on; so there are no steps")
@@ -27,8 +27,8 @@ def lines(hooks: Iterable[Hook], has_steps: bool, expected: tuple[str, ...]) -> 
 
 def hidden_lines(hooks: Iterable[Hook]) -> list[str]:
     """A scheduler puts what it found of its optimizer's step into that, where no hook sees it."""
-    seen = {hook.what: hook.seen_count for hook in hooks if not hook.trouble}
-    if not seen.get("step_lr_schedulers") or seen.get("the optimizer's step", 1):
+    seen = {hook.what: hook.is_seen for hook in hooks if not hook.trouble}
+    if not seen.get("step_lr_schedulers") or seen.get("the optimizer's step", True):
         return []
     return ["not seen: the optimizer's step, for its LR scheduler was made before stepwell.init()"]
 
@@ -36,7 +36,7 @@ def hidden_lines(hooks: Iterable[Hook]) -> list[str]:
 def missed_lines(hooks: Iterable[Hook], names: set[str]) -> list[str]:
     """What was left out from the start; `names` are scopes that the run had, of the program's own or an integration's."""
     found = list(hooks)
-    if not any(hook.seen_count for hook in found):
+    if not any(hook.is_seen for hook in found):
         return []
     return [f"not seen: {hook.what}, for {hook.missed}" for hook in found if hook.missed and hook.what not in names]
 

@@ -88,9 +88,10 @@ class TorchHooks:
             hook.put_again()
         self._hook_optimizers()
 
-    def look_again(self) -> None:
-        """At the next batch: a run with a schedule begins."""
-        self._batches.may_go_on_alone(False)
+    def run_begins(self) -> None:
+        """At the next batch it is looked again, for it may have a schedule."""
+        for hook in (self._batches.ahead_hook, *self.hooks):
+            hook.run_begins()
 
     def _own_hooks(self) -> list[Hook]:
         """Without those that scopes of the program have, too."""
