@@ -194,11 +194,21 @@ class PackageTest(ProductTest):
         shutil.copytree(_PACKAGE, checkout, ignore=shutil.ignore_patterns("_core.cpython-*"))
         (extension,) = self.files().glob("stepwell/_core*.so")
         backend = self.backend()
-        with mock.patch.object(backend, "_HERE", checkout), \
-                mock.patch.object(backend, "_build_extension", extension.read_bytes):  # fmt: skip
-            wheel = backend.build_editable(scratch.name)
-        with zipfile.ZipFile(pathlib.Path(scratch.name) / wheel) as archive:
-            archive.extractall(site)
+        program = {"stepwell/_program/bin/stepwell": b"#!/bin/sh\necho $0 $*\n"}
+        wheels = []
+        for found in ({}, program):
+            with mock.patch.object(backend, "_HERE", checkout), \
+                    mock.patch.object(backend, "_program_files", lambda found=found: found), \
+                    mock.patch.object(backend, "_build_extension", extension.read_bytes):  # fmt: skip
+                wheel = zipfile.ZipFile(pathlib.Path(scratch.name) / backend.build_editable(scratch.name))
+            wheels.append([name for name in wheel.namelist() if name.endswith(".data/scripts/stepwell")])
+            wheel.extractall(site)
+            wheel.close()
+        self.assertEqual([0, 1], [len(names) for names in wheels])
+        # As pip puts it, but for the environment's interpreter in its first line.
+        command = (site / wheels[1][0]).read_text().replace("#!python", f"import site; site.addsitedir({str(site)!r})")
+        out, _ = self.run_trial(f"import sys\nsys.argv[1:] = ['version']\nexec({command!r})", interpreter=sys.executable)
+        self.assertEqual(f"{checkout}/stepwell/_program/bin/stepwell version\n", out)
         (checkout / "stepwell" / "_tell.py").open("a").write("\nedited = 4\n")
         out, _ = self.run_trial(f"""
             import site; site.addsitedir({str(site)!r})

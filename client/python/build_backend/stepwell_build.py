@@ -65,8 +65,7 @@ def build_wheel(wheel_directory: str, config_settings: object = None, metadata_d
         files[_extension_name()] = _build_extension()
         files.update(_program_files())
         if _PROGRAM in files:
-            files.update(_licence_files())
-            files[f"{_NAME}-{version()}.data/scripts/stepwell"] = (_HERE / "site" / "program.py").read_bytes()
+            files.update(_beside_program())
     return _write_wheel(wheel_directory, files)
 
 
@@ -80,7 +79,7 @@ def build_editable(wheel_directory: str, config_settings: object = None, metadat
         for name, content in program.items():
             _put(_HERE / name, content)
         if program:
-            files.update(_licence_files())
+            files.update(_beside_program())
     return _write_wheel(wheel_directory, files)
 
 
@@ -125,6 +124,12 @@ def _warn_of_age(program: pathlib.Path) -> None:
     newest = max(sources, key=lambda path: path.stat().st_mtime)
     if program.stat().st_mtime < newest.stat().st_mtime:
         _warn(f"{program} is older than {newest.relative_to(_ROOT)}: build the target stepwell_alone anew")
+
+
+def _beside_program() -> dict[str, bytes]:
+    """Its licences, and the environment's command."""
+    command = (_HERE / "site" / "program.py").read_bytes()
+    return {**_licence_files(), f"{_NAME}-{version()}.data/scripts/stepwell": command}
 
 
 def _licence_files() -> dict[str, bytes]:
