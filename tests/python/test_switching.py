@@ -1,7 +1,11 @@
 """on, off, flush, and runs one after the other."""
 
+import pathlib
+import subprocess
+import tempfile
 import unittest
 
+import product
 from product import ProductTest
 
 
@@ -193,6 +197,30 @@ class SwitchingTest(ProductTest):
             print(run.state)
             """, variables={"STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
         self.assertEqual("closed\n", out)
+
+    def test_while_what_a_window_held_is_let_go_of_other_threads_go_on(self):
+        with tempfile.TemporaryDirectory(dir=product.folder()) as name:
+            library = f"{name}/libheld.so"
+            source = str(pathlib.Path(__file__).with_name("held_munmap.c"))
+            subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o", library, source], check=True)
+            out, _ = self.run_trial(f"""
+                import ctypes, threading, time, stepwell
+                state = ctypes.c_int.in_dll(ctypes.CDLL({library!r}), "held_munmap_state")
+                run = stepwell.init(hooks=False)
+                with run.scope("a"): pass
+                run.off()
+                def let_go_on():
+                    until = time.monotonic() + 60
+                    while state.value < 2 and time.monotonic() < until: time.sleep(0.001)
+                    if state.value == 2: state.value = 3
+                thread = threading.Thread(target=let_go_on)
+                thread.start()
+                state.value = 1
+                run._closings._kept.clear()
+                thread.join()
+                print(state.value)
+                """, variables={"LD_PRELOAD": library})  # fmt: skip
+        self.assertEqual("4\n", out)
 
     def test_steps_that_end_while_a_run_closes_are_in_its_numbers(self):
         _, err = self.run_trial("""

@@ -67,8 +67,12 @@ static PyObject* Open(PyObject* Py_UNUSED(self), PyObject* args) {
 
 static const char* const kClosing = "stepwell._core.closing";
 
-static void EndClosing(PyObject* closing) {
-  stepwell_close_end((stepwell_closing*)PyCapsule_GetPointer(closing, kClosing));
+static void EndClosing(PyObject* held) {
+  stepwell_closing* closing = (stepwell_closing*)PyCapsule_GetPointer(held, kClosing);
+  // Unmaps megabytes of rings, and closes files.
+  Py_BEGIN_ALLOW_THREADS;
+  stepwell_close_end(closing);
+  Py_END_ALLOW_THREADS;
 }
 
 // close_begin(list): appends what close_await() takes, which is ended where nobody has it any more. In one, for a
