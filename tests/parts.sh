@@ -2,7 +2,7 @@
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
 parts=(packages scripts layout format proto release asan tsan install python quickstart web bench)
-long_parts=(repeat clang fuzz asan_whole processes tidy benches follow readers frameworks conformance)
+long_parts=(repeat upgrade clang fuzz asan_whole processes tidy benches follow readers frameworks conformance)
 # What the long ones are given, with room to spare, on two cores with a compiler's cache that knows most of it (CONTRIBUTING.md says how long without).
 declare -A minutes_of_part=([release]=20 [asan]=17 [tsan]=11 [web]=10 [bench]=6)
 # A run without them proves too little to end well: where they have no time left it fails.
@@ -156,7 +156,7 @@ part_release() {
   prometheus_programs
   pgbouncer_program
   run_ctest release parallel -j "$jobs" -L 'core|contract|simulation' "${without_slow[@]}"
-  run_ctest release waiting -j "$at_once" -L "$waiting" "${without_slow[@]}"
+  run_ctest release waiting -j "$at_once" -L "$waiting" "${without_slow[@]}" -E '^LongUpgradeTest\.'
 }
 
 # The fault matrix alone (--faults): one on a core, for each starts masters, agents and producers; the long ones, which
@@ -165,7 +165,19 @@ part_faults() {
   build release stepwell_tests_faults || return
   pgbouncer_program
   run_ctest release faults -j "$jobs" -L '^faults$'
-  [[ $short == yes ]] || run_ctest release faults_long -L '^faults_long$'
+  if [[ $short == no ]]; then
+    run_ctest release faults_long -L '^faults_long$' -E '^LongUpgradeTest\.'
+    part_upgrade
+  fi
+}
+
+# Two builds (docs/reliability.md, row 48): the programs of an older commit beside those of this tree.
+part_upgrade() {
+  local commit
+  commit=$(tests/older_programs.sh --commit) || { "$( (($? == 75)) && echo skip || echo fail)" "an upgrade with two builds" "$commit"; return; }
+  build release fault_tests && check "programs of ${commit::12} are built" tests/older_programs.sh || return
+  local -x STEPWELL_OLDER_PROGRAMS=$root/build/older/$commit/build/release/bin
+  run_ctest release upgrade -R '^LongUpgradeTest\.'
 }
 
 # What others build against: `cmake --install` into an empty folder, then a program outside the tree.

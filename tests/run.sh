@@ -33,6 +33,7 @@ Installs what is missing, builds, tests and lints Stepwell; prints the time of e
   --list        print the parts
 Parts: ${parts[*]}
 Environment: STEPWELL_JOBS (parallel compilations, 2), STEPWELL_TEST_SEED (repeats a random test),
+STEPWELL_OLDER_COMMIT (the older of two builds; tests/older_programs.sh says which else),
 STEPWELL_TEST_MINUTES (a part that would not end within them is skipped, 80; not with --long;
 one of: ${parts_of_need[*]} fails then).
 Exit: 0 if something passed and nothing failed, 1 otherwise, 64 wrong use.

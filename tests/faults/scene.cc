@@ -59,15 +59,14 @@ bool Scene::Await(const std::string& what, absl::Duration patience,
   return came;
 }
 
+std::string Scene::Program(const std::string& name) const {
+  return programs_.empty() ? testing::BuiltProgram(name) : programs_ + "/" + name;
+}
+
 void Scene::StartAgent(const std::string& server, const std::vector<std::string>& flags,
                        const std::string& failpoints) {
-  std::vector<std::string> words = {testing::BuiltProgram("stepwell"),
-                                    "agent",
-                                    "--server",
-                                    server,
-                                    "--spool-dir",
-                                    spool_dir_,
-                                    "--no-auto-sampling"};
+  std::vector<std::string> words = {Program("stepwell"), "agent",    "--server",          server,
+                                    "--spool-dir",       spool_dir_, "--no-auto-sampling"};
   words.insert(words.end(), flags.begin(), flags.end());
   std::map<std::string, std::string> environment;
   if (!failpoints.empty()) environment["STEPWELL_FAILPOINTS"] = failpoints;
@@ -104,7 +103,7 @@ ChildProcess& Scene::StartProducer(const std::string& program, int rank,
                   {"--log", ledgers_.back()},
                   {"--rank", absl::StrCat(rank)},
                   {"--seed", absl::StrCat(seed_ & 0xffffffff)}});
-  std::vector<std::string> words = {testing::BuiltProgram(program)};
+  std::vector<std::string> words = {Program(program)};
   for (const auto& [name, value] : options) words.insert(words.end(), {name, value});
   producers_.push_back(std::make_unique<ChildProcess>());
   producers_.back()->Start(words, {}, path("producers.log"));

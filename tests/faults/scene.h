@@ -47,6 +47,8 @@ class Scene {
   std::string spool_dir() const { return spool_dir_; }
   // Elsewhere than in the scratch directory. Before anything is started.
   void set_spool_dir(const std::string& spool_dir) { spool_dir_ = spool_dir; }
+  // Folder of another build, of which agent and producers are from now on; empty: those beside the test.
+  void set_programs(const std::string& folder) { programs_ = folder; }
   std::mt19937_64& random() { return random_; }
   // Uniform in [low, high].
   int Random(int low, int high) { return std::uniform_int_distribution<int>(low, high)(random_); }
@@ -84,6 +86,7 @@ class Scene {
   std::string Logs() const;
 
  private:
+  std::string Program(const std::string& name) const;
   ChildProcess& StartProducer(const std::string& program, int rank,
                               std::map<std::string, std::string> options);
 
@@ -93,6 +96,7 @@ class Scene {
   std::mt19937_64 random_;
   const testing::ScratchDirectory scratch_;
   std::string spool_dir_;
+  std::string programs_;
   ChildProcess agent_;
   std::vector<std::unique_ptr<ChildProcess>> producers_;
   std::vector<std::string> ledgers_;

@@ -59,9 +59,9 @@ MasterProcess::MasterProcess(Options options)
 void MasterProcess::Start(const Life& life) {
   const std::string ready_file = File(options_, ".ready");
   unlink(ready_file.c_str());
-  std::vector<std::string> words = {
-      BuiltProgram("stepwell"), "serve",       "--grpc-listen", grpc_address_,
-      "--http-listen",          http_address_, "--ready-file",  ready_file};
+  const std::string program = life.program.empty() ? BuiltProgram("stepwell") : life.program;
+  std::vector<std::string> words = {program,         "serve",       "--grpc-listen", grpc_address_,
+                                    "--http-listen", http_address_, "--ready-file",  ready_file};
   if (options_.database_url.empty()) {
     words.insert(words.end(), {"--data-dir", data_directory()});
   } else {

@@ -35,6 +35,8 @@ class MasterProcess {
     std::string failpoints = {};
     // Soft and hard; 0 = as this process has them.
     int descriptors_max = 0;
+    // Path of a `stepwell` of another build; empty: the one beside the running test.
+    std::string program = {};
   };
 
   // Picks ports that are free now; they stay the same for all starts.
