@@ -159,8 +159,7 @@ part_release() {
   run_ctest release waiting -j "$at_once" -L "$waiting" "${without_slow[@]}" -E '^LongUpgradeTest\.'
 }
 
-# The fault matrix alone (--faults): one on a core, for each starts masters, agents and producers; the long ones, which
-# take a whole machine each, one after the other.
+# The fault matrix alone (--faults): one on a core; the long ones, which take a whole machine each, one after the other.
 part_faults() {
   build release stepwell_tests_faults || return
   pgbouncer_program

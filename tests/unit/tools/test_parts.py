@@ -15,6 +15,7 @@ build() { :; }
 prometheus_programs() { :; }
 pgbouncer_program() { :; }
 run_ctest() { echo "$@"; }
+part_upgrade() { echo "the part upgrade"; }
 jobs=2 long=no short=no
 """
 
@@ -27,7 +28,8 @@ def said(words: str) -> list[str]:
 class PartsTest(unittest.TestCase):
     def test_fault_tests_run_on_all_cores_and_the_long_ones_alone(self):
         self.assertEqual(["release faults -j 2 -L ^faults$"], said("short=yes; part_faults"))
-        self.assertEqual(["release faults -j 2 -L ^faults$", "release faults_long -L ^faults_long$"],
+        self.assertEqual(["release faults -j 2 -L ^faults$",
+                          "release faults_long -L ^faults_long$ -E ^LongUpgradeTest\\.", "the part upgrade"],
                          said("part_faults"))
 
     def test_no_run_ends_well_without_the_parts_that_prove_most(self):

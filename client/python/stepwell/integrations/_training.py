@@ -228,16 +228,15 @@ class Training:
         self._is_over = True
 
     @property
-<<<<<<< HEAD
     def upcoming(self) -> int:
         """The number that the next batch has where nobody says another."""
         self._use(self.run)
         return int(self._stepping.upcoming)
-=======
+
+    @property
     def has_batch(self) -> bool:
         """Whether a step is open whose batch is there."""
         return not self._is_over and self._fetch_count > 0
->>>>>>> py6
 
     @property
     def place(self) -> Place | None:

@@ -51,12 +51,9 @@ class _Watcher:
         self._sizes: _Sizes | None = None
         self._is_grouped = False
         self._epoch = 0
-<<<<<<< HEAD
         self._offset: int | None = None  # of the batches' numbers; None = no epoch of this training has begun
-=======
         self._asks_within = self._eval_asks_within = False  # the training function asks for its batch
         self._is_asked = False  # in this batch
->>>>>>> py6
 
     def __reduce__(self) -> Any:
         """A copy has told nothing yet."""
@@ -64,11 +61,8 @@ class _Watcher:
 
     def train_begins(self) -> None:
         self.watches.end()
-<<<<<<< HEAD
         self._offset = None
-=======
         self._of_evaluation.end()
->>>>>>> py6
         self.training.train_begins()
 
     def find_sizes(self, model: Any) -> None:
