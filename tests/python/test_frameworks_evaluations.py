@@ -93,9 +93,8 @@ class JaxTest(FrameworkTest):
         self.assert_steps(list(range(12)), ("step", "train_batch", "dataloader_next"))
         self.assertEqual([-1] * 16, self.batches_of("dataloader_next", {"loader": "eval"}))
         self.assertEqual([-1] * 16, self.batches_of("eval_batch"))
-        # A dataset of Keras's is fetched by a thread ahead, a generator where it is asked.
-        asked = [s.value for s in self.samples() if s.name == "dataloader_next" and s.batch >= 8]
-        self.assertGreaterEqual(min(asked), 0.03)
+        # Keras has taken the generator's first two before it tells of a training.
+        self.assertGreaterEqual(min(s.value for s in self.samples() if s.name == "dataloader_next" and not 8 <= s.batch < 10), 0.03)
 
 
 if __name__ == "__main__":

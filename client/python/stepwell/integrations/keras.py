@@ -36,7 +36,12 @@ class _Sizes(NamedTuple):
     num_batches: int | None
 
 
-def _whole(found: Any) -> int | None:
+def _whole(adapter: Any, name: str) -> int | None:
+    """None of an adapter that knows none: one of a dataset of Keras's raises then."""
+    try:
+        found = getattr(adapter, name, None)
+    except NotImplementedError:
+        return None
     return found if isinstance(found, int) else None
 
 
@@ -71,7 +76,7 @@ class _Watcher:
         iterator = _local_of("fit", "epoch_iterator")
         self._asks_within = self._watch_asks(iterator, self.watches, self._ask_begins, self._ask_ends)
         adapter = getattr(iterator, "data_adapter", None)
-        self._sizes = _Sizes(*(_whole(getattr(adapter, name, None)) for name in _Sizes._fields))
+        self._sizes = _Sizes(*(_whole(adapter, name) for name in _Sizes._fields))
         # One call of a callback is then a group of batches, of which nobody tells how many there are.
         self._is_grouped = getattr(model, "steps_per_execution", 1) not in (1, None)
 
