@@ -202,10 +202,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--calls", action="store_true", help="what the hooked calls take by themselves, alone")
-    parser.add_argument("--pairs", type=int, metavar="N", help="pairs of steps of the training instead of 10,000")
+    parser.add_argument("--pairs", type=int, metavar="N", help="pairs of steps of the training instead of 16,000")
     parser.add_argument("--raw", type=pathlib.Path, metavar="FILE", help="write each pair's seconds, with hooks and without")
     options = parser.parse_args()
-    pair_count, call_count = (30, 300) if options.quick else (10_000, 4000)
+    pair_count, call_count = (30, 300) if options.quick else (16_000, 4000)
     pair_count = options.pairs or pair_count
     try:
         import torch
