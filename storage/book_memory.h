@@ -10,6 +10,7 @@
 //
 // 2 is asked of the database, for a master that is stopped or cut off cannot know it by itself, once all is taken from
 // memory that an answer is made from; 1 is looked at after its answer, so that both hold at the moment that it is of.
+// Where rows are read beside a book, 2 is asked within their snapshot, and the book is of its moment (known_book.h).
 // Where the reader keeps what it was told of the owner (OwnerSight), 2 is of a moment that may lie so far back. Only the progress of
 // writers that are open (WriterRecord::committed_sequence) goes on unseen, as in snapshots.
 // Bounded; what is longest out of use goes first. Thread-compatible: PgReadMemory locks.

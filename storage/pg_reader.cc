@@ -175,15 +175,33 @@ std::unique_ptr<ReadSnapshot> PgReader::OpenRemembered(TrialId trial_id, std::in
   return std::make_unique<RememberedSnapshot>(known->book, std::move(memory));
 }
 
+std::optional<KnownBook> PgReader::KnownBookOf(TrialId trial_id, const ReadMoment& moment,
+                                               std::int64_t age) {
+  auto known = memory_.BookOf(trial_id);
+  if (!known || known->moment != moment) return std::nullopt;
+  return KnownBook{.trial_id = trial_id,
+                   .book = std::move(known->book),
+                   .owner_epoch = moment.owner_epoch,
+                   .unchanged = [this, trial_id, moment, age] {
+                     return memory_.age() == age &&
+                            book_changes_->NoneSince(trial_id, moment.changes);
+                   }};
+}
+
 absl::StatusOr<std::unique_ptr<ReadSnapshot>> PgReader::OpenToRemember(TrialId trial_id,
                                                                        std::int64_t owner_epoch,
                                                                        SteadyTime deadline) {
   // Before the snapshot: what changes meanwhile is then seen.
   const auto changes = book_changes_ == nullptr ? std::nullopt : book_changes_->Now(trial_id);
-  STEPWELL_ASSIGN_OR_RETURN(auto snapshot, OpenSnapshot(deadline));
-  if (!changes || owner_epoch == 0) return snapshot;
+  if (!changes || owner_epoch == 0) return OpenSnapshot(deadline);
   const ReadMoment moment = {*changes, owner_epoch};
+  STEPWELL_ASSIGN_OR_RETURN(const absl::Duration patience, Patience(deadline));
+  STEPWELL_ASSIGN_OR_RETURN(PgShelf::Loan loan, Borrow(patience));
+  // Behind the loan: a connection that is new has cleared the memory.
   const std::int64_t age = memory_.age();
+  STEPWELL_ASSIGN_OR_RETURN(auto snapshot,
+                            PgReaderSnapshot::Begin(std::move(loan), watch_, memory_, deadline,
+                                                    KnownBookOf(trial_id, moment, age)));
   auto keep = [this, trial_id, moment, age](RememberingSnapshot::Kept kept) {
     if (!book_changes_->NoneSince(trial_id, moment.changes)) return;
     if (kept.book != nullptr) memory_.NoteBook(kept.trial_id, {kept.book, moment}, age);
@@ -201,13 +219,17 @@ absl::StatusOr<std::unique_ptr<ReadSnapshot>> PgReader::OpenSnapshot(SteadyTime 
   return std::unique_ptr<ReadSnapshot>(std::move(snapshot));
 }
 
-absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> PgReaderSnapshot::Begin(PgShelf::Loan loan,
-                                                                          const ReadWatch& watch,
-                                                                          PgReadMemory& memory,
-                                                                          SteadyTime deadline) {
+absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> PgReaderSnapshot::Begin(
+    PgShelf::Loan loan, const ReadWatch& watch, PgReadMemory& memory, SteadyTime deadline,
+    std::optional<KnownBook> known) {
   STEPWELL_ASSIGN_OR_RETURN(const absl::Duration left, Patience(deadline));
   std::unique_ptr<PgReaderSnapshot> snapshot(new PgReaderSnapshot(std::move(loan), watch, memory));
   snapshot->link_.Begin(left);
+  if (known) {
+    snapshot->known_ = std::move(known);
+    snapshot->owner_ =
+        snapshot->link_.Queue(ReadQuery::kControl, sql::kReadOwnerEpoch, {}, ReadPlan::kOnce);
+  }
   return snapshot;
 }
 

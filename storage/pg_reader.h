@@ -4,9 +4,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/steady_time.h"
+#include "storage/known_book.h"
 #include "storage/owner_sight.h"
 #include "storage/pg_read_link.h"
 #include "storage/pg_read_memory.h"
@@ -70,6 +72,9 @@ class PgReader final : public ReadStore {
   absl::StatusOr<bool> Holds(TrialId trial_id, const ReadMoment& moment, std::int64_t age,
                              SteadyTime deadline, OwnerQuestion asked);
   absl::StatusOr<PgShelf::Loan> Borrow(absl::Duration patience);
+  // What is remembered of the trial's book at `moment`, of a memory of `age`; none = nothing.
+  std::optional<KnownBook> KnownBookOf(TrialId trial_id, const ReadMoment& moment,
+                                       std::int64_t age);
 
   PgShelf shelf_;
   PgReadMemory memory_;

@@ -152,7 +152,25 @@ absl::StatusOr<TrialList> ListBy(PgReadLink& link, const Search& search, const T
 
 }  // namespace
 
+absl::StatusOr<const TrialBook*> PgReaderSnapshot::KnownBookOf(TrialId trial_id) {
+  if (!known_ || known_->trial_id != trial_id) return nullptr;
+  if (owner_ == 0) return known_->book.get();
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult owner, link_.Take(std::exchange(owner_, 0)));
+  const bool is_owned = owner.row_count() == 1 && owner.Int64(0, 0) == known_->owner_epoch;
+  // After the answer: see known_book.h.
+  if (!is_owned || !known_->unchanged()) {
+    known_.reset();
+    ExpectBook(trial_id, {});
+    return nullptr;
+  }
+  const std::shared_ptr<const TrialBook>& book = known_->book;
+  usage_[trial_id] = PgReadMemory::Usage(book, &book->usage);
+  gap_sums_[trial_id] = {book->gaps.missing_sample_count, book->gaps.samples_missing};
+  return book.get();
+}
+
 void PgReaderSnapshot::ExpectBook(TrialId trial_id, const GapFilter& gaps) {
+  if (known_ && known_->trial_id == trial_id) return;
   books_[trial_id] = {.trial = AskTrial(trial_id),
                       .writers = AskWriters(trial_id),
                       .usage = AskUsage(trial_id),
@@ -187,6 +205,8 @@ PgReadLink::Ticket PgReaderSnapshot::AskGaps(TrialId trial_id, const GapFilter& 
 }
 
 absl::StatusOr<TrialRecord> PgReaderSnapshot::ReadTrial(TrialId trial_id) {
+  STEPWELL_ASSIGN_OR_RETURN(const TrialBook* const known, KnownBookOf(trial_id));
+  if (known != nullptr) return known->record;
   STEPWELL_ASSIGN_OR_RETURN(const PgResult result, link_.Take(AskTrial(trial_id)));
   if (result.row_count() == 0) {
     return absl::NotFoundError(absl::StrCat("there is no trial with the id ", Value(trial_id)));
@@ -208,6 +228,8 @@ absl::StatusOr<TrialList> PgReaderSnapshot::ListTrials(const TrialPage& page) {
 }
 
 absl::StatusOr<std::vector<WriterRecord>> PgReaderSnapshot::ListWriters(TrialId trial_id) {
+  STEPWELL_ASSIGN_OR_RETURN(const TrialBook* const known, KnownBookOf(trial_id));
+  if (known != nullptr) return known->writers;
   STEPWELL_ASSIGN_OR_RETURN(const PgResult result, link_.Take(AskWriters(trial_id)));
   std::vector<WriterRecord> writers;
   for (int row = 0; row < result.row_count(); ++row) {
@@ -282,6 +304,9 @@ absl::StatusOr<std::shared_ptr<const std::vector<Series>>> PgReaderSnapshot::Rea
 }
 
 absl::StatusOr<GapList> PgReaderSnapshot::ReadGaps(TrialId trial_id, const GapFilter& filter) {
+  STEPWELL_ASSIGN_OR_RETURN(const TrialBook* const known, KnownBookOf(trial_id));
+  // The book has those of GapFilter{}.
+  if (known != nullptr && filter == GapFilter{}) return known->gaps;
   const PgReadLink::Ticket asked = AskGaps(trial_id, filter);
   if (!gap_sums_.contains(trial_id)) STEPWELL_RETURN_IF_ERROR(ReadTrial(trial_id).status());
   STEPWELL_ASSIGN_OR_RETURN(const PgResult result, link_.Take(asked));
@@ -302,6 +327,7 @@ absl::StatusOr<std::vector<UsageRecord>> PgReaderSnapshot::ReadUsage(TrialId tri
 }
 
 absl::StatusOr<PgReadMemory::Usage> PgReaderSnapshot::UsageOf(TrialId trial_id) {
+  STEPWELL_RETURN_IF_ERROR(KnownBookOf(trial_id).status());
   const auto known = usage_.find(trial_id);
   if (known != usage_.end()) return known->second;
   STEPWELL_ASSIGN_OR_RETURN(const PgResult result, link_.Take(AskUsage(trial_id)));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/steady_time.h"
+#include "storage/known_book.h"
 #include "storage/pg_read_link.h"
 #include "storage/pg_read_memory.h"
 #include "storage/read_store.h"
@@ -17,11 +18,11 @@ namespace stepwell {
 
 class PgReaderSnapshot final : public ReadSnapshot {
  public:
-  // A transaction on `loan`; no statement of it runs beyond `deadline`. The others outlive it.
-  static absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> Begin(PgShelf::Loan loan,
-                                                                 const ReadWatch& watch,
-                                                                 PgReadMemory& memory,
-                                                                 SteadyTime deadline);
+  // A transaction on `loan`; no statement of it runs beyond `deadline`. `known`: a book that it need not read where it
+  // holds. The others outlive it.
+  static absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> Begin(
+      PgShelf::Loan loan, const ReadWatch& watch, PgReadMemory& memory, SteadyTime deadline,
+      std::optional<KnownBook> known = std::nullopt);
 
   void ExpectBook(TrialId trial_id, const GapFilter& gaps) override;
   [[nodiscard]] std::optional<PresumedBook> PresumeBook(TrialId trial_id) override;
@@ -76,6 +77,8 @@ class PgReaderSnapshot final : public ReadSnapshot {
 
   PgReaderSnapshot(PgShelf::Loan loan, const ReadWatch& watch, PgReadMemory& memory)
       : link_(std::move(loan), watch, memory), memory_(memory) {}
+  // The trial's book where one is known and holds at the snapshot's moment; null = it must be read.
+  absl::StatusOr<const TrialBook*> KnownBookOf(TrialId trial_id);
   PgReadLink::Ticket AskTrial(TrialId trial_id);
   PgReadLink::Ticket AskWriters(TrialId trial_id);
   PgReadLink::Ticket AskUsage(TrialId trial_id);
@@ -89,6 +92,9 @@ class PgReaderSnapshot final : public ReadSnapshot {
 
   PgReadLink link_;
   PgReadMemory& memory_;
+  std::optional<KnownBook> known_;
+  // Who owns the database, asked for known_; 0 = it was told, and known_ holds.
+  PgReadLink::Ticket owner_ = 0;
   std::map<TrialId, Book> books_;
   // Read once each: a snapshot does not change.
   std::map<TrialId, PgReadMemory::Usage> usage_;

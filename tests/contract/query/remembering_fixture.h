@@ -87,6 +87,7 @@ class RememberingTest : public QueryReadsTest {
 
   const std::shared_ptr<BookChanges> changes_ = std::make_shared<BookChanges>();
   std::atomic<int> book_read_count_ = 0;
+  std::atomic<int> row_read_count_ = 0;  // of charts: rows or rollups
   std::atomic<std::int64_t> owner_epoch_ = kEpoch;
   const std::shared_ptr<std::atomic<std::int64_t>> trip_count_ =
       std::make_shared<std::atomic<std::int64_t>>(0);
@@ -96,6 +97,10 @@ class RememberingTest : public QueryReadsTest {
                                     [this](std::span<const ReadStatement> statements) {
                                       for (const ReadStatement& each : statements) {
                                         if (each.query == ReadQuery::kTrial) ++book_read_count_;
+                                        if (each.query == ReadQuery::kRows ||
+                                            each.query == ReadQuery::kRollups) {
+                                          ++row_read_count_;
+                                        }
                                       }
                                     },
                                 .round_trip_count = trip_count_}};
