@@ -1,7 +1,6 @@
 #include "tests/simulation/history.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -118,11 +117,8 @@ void History::Folded(SeriesNo series_no, SampleNumber sample) {
 }
 
 void History::SetBack(int rank) {
+  set_back_.insert(rank);
   const auto end = samples_.lower_bound(NumberOf(rank + 1, 0));
-  set_back_[rank] = NumberOf(rank, 0);
-  if (end != samples_.begin()) {
-    set_back_[rank] = std::max(set_back_[rank], std::prev(end)->first);
-  }
   for (auto each = samples_.lower_bound(NumberOf(rank, 0)); each != end; ++each) {
     if (!each->second.acked) each->second.excused = true;
   }
@@ -182,8 +178,7 @@ void History::Ended(int rank, const Declared& declared) {
       if (stays_away) continue;
     }
     // Of a spool that was set back frames have other sequences than they had.
-    const auto set_back = set_back_.find(rank);
-    if ((set_back == set_back_.end() || each->first > set_back->second) && !is_named(sample)) {
+    if (!set_back_.contains(rank) && !is_named(sample)) {
       return Fail(absl::StrCat(Text(each->first), " is missing, of sequences ",
                                sample.first_sequence, " to ", sample.last_sequence,
                                ", and no gap names one of them"));

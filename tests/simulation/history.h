@@ -55,8 +55,7 @@ class History {
   void Acked(const Uuid& writer, std::uint64_t sequence);
   // A fold made a row of it.
   void Folded(SeriesNo series_no, SampleNumber sample);
-  // The rank's machine lost its power, or its spool was set back: what nobody had acked may be gone. What it records
-  // from now on is held as elsewhere.
+  // The rank's machine lost its power, or its spool was set back: what nobody had acked may be gone.
   void SetBack(int rank);
   // The database as of now is kept, and later put in the place of what it has become: what was committed in between
   // is not there any more, and may be committed and folded once more.
@@ -118,8 +117,7 @@ class History {
   std::map<Uuid, std::set<std::uint64_t>> rejected_;
   std::map<SeriesNo, int> rank_of_series_;
   std::map<int, std::uint64_t> dropped_;
-  // The newest sample of each when its spool was set back last.
-  std::map<int, SampleNumber> set_back_;
+  std::set<int> set_back_;
   std::optional<Kept> kept_;
   bool is_database_set_back_ = false;
   bool is_set_back_noticed_ = false;

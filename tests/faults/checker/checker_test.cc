@@ -336,16 +336,16 @@ TEST(LedgerTest, ReadsBackWhatAProducerWroteAndLeavesATornLineOut) {
 TEST(LedgerTest, OfAProducerThatWritesBeforeItRecordsTheLinesBehindItsLastWordAreUnsure) {
   const std::string path = ::testing::TempDir() + "ledger_test_done" + std::to_string(getpid());
   const std::string line = SampleLine({"faults/checked", 3, 12, 12, true, kStartUs, 1U, false});
-  struct Row {
+  struct Text {
     std::string text;
     std::uint64_t count;
     std::uint64_t unsure_count;
   };
-  for (const Row& row : {Row{line + line, 2, 0}, Row{"done 0\n" + line + line, 2, 2},
-                         Row{"done 0\n" + line + "done 1\n" + line + line, 3, 2},
-                         Row{"done 0\n" + line + "done 1\ndropped 0\n", 1, 0},
-                         // A word that was torn counts for nothing.
-                         Row{"done 0\n" + line + line + "done 2", 2, 2}}) {
+  for (const Text& row : {Text{line + line, 2, 0}, Text{"done 0\n" + line + line, 2, 2},
+                          Text{"done 0\n" + line + "done 1\n" + line + line, 3, 2},
+                          Text{"done 0\n" + line + "done 1\ndropped 0\n", 1, 0},
+                          // A word that was torn counts for nothing.
+                          Text{"done 0\n" + line + line + "done 2", 2, 2}}) {
     SCOPED_TRACE(row.text);
     {
       std::ofstream file(path);
