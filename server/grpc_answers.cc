@@ -41,9 +41,13 @@ class AnswerCount final : public Interceptor {
     }
     const RatePayer payer{*address_, caller_.get()};
     const auto amount = static_cast<double>(bytes);
-    if (call_.type() == ServerRpcInfo::Type::SERVER_STREAMING && Await(payer, amount)) return;
-    // Nobody gets it, and nobody pays.
-    if (call_.server_context()->IsCancelled()) return;
+    if (call_.type() == ServerRpcInfo::Type::SERVER_STREAMING) {
+      if (Await(payer, amount)) return;
+      // Nobody gets it, and nobody pays.
+      if (call_.server_context()->IsCancelled()) return;
+    }
+    // A unary answer is owed for, whether or not its caller waits for it still: of a synchronous call gRPC tells that only
+    // where it has slept for the shortest time that there is, a third of what a chart takes.
     rates_.Spend(RateKind::kReadBytes, payer, amount);
   }
   // Holds the thread of the call, and its place, of which one token has at most half. False: nothing was taken.
