@@ -389,7 +389,7 @@ TEST_F(CapsGivenUp, ASweepGivesWayToWhoHoldsALine) {
   MoveRollups(kADayOldUs);
   const auto holder = Connect(url_);
   ASSERT_TRUE(holder
-                  ->ExecScript("begin; update stepwell.usage set row_count = row_count where "
+                  ->ExecScript("begin; update stepwell.usage_lines set row_count = row_count where "
                                "metric_group = 'timing' and keep_class > 0")
                   .ok());
   const absl::Time begin = absl::Now();
@@ -417,7 +417,7 @@ TEST_F(CapsGivenUp, WhatAMergeAddsWhileASweepWaitsForItsLineIsTold) {
   // Where the machine stands still for 20 ms the sweep gives way: then once more.
   for (int i = 0; i < 100 && swept.removed.sample_count == 0; ++i) {
     ASSERT_TRUE(holder
-                    ->ExecScript("begin; update stepwell.usage set sample_count = sample_count + 7 "
+                    ->ExecScript("begin; update stepwell.usage_lines set sample_count = sample_count + 7 "
                                  "where metric_group = 'timing' and keep_class > 0")
                     .ok());
     sent_[{Value(writer.trial_id), "timing"}] += 7;

@@ -221,7 +221,7 @@ void RowWriter::AddColumn(const Place& place, const TickTable& table, const Tick
                                        columns, ") values (", Placeholders(params.size()), ")");
   Check(connection_->Exec(SqlOf(sql), params).status());
   Check(connection_
-            ->Exec("insert into stepwell.usage as u select $1, $2, $3, metric_group, 1, $4, 100, "
+            ->Exec("insert into stepwell.usage_lines as u select $1, $2, $3, metric_group, 1, $4, 100, "
                    "$5, $6 from stepwell.series where trial_id = $1 and series_no = $7 "
                    "on conflict (trial_id, received_day, keep_class, metric_group) do update set "
                    "row_count = u.row_count + 1, sample_count = u.sample_count + "

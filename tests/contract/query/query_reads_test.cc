@@ -388,8 +388,8 @@ TEST_F(QueryReadsTest, ChartsOfRowsWithoutRollupsAreOfSamples) {
   const auto sql = PgConnection::Open({.url = url_});
   ASSERT_TRUE(sql.ok());
   ASSERT_TRUE((*sql)
-                  ->ExecScript("delete from stepwell.rollups; delete from stepwell.usage; "
-                               "insert into stepwell.usage (trial_id, received_day, keep_class, "
+                  ->ExecScript("delete from stepwell.rollups; delete from stepwell.usage_lines; "
+                               "insert into stepwell.usage_lines (trial_id, received_day, keep_class, "
                                "metric_group, row_count, sample_count, byte_count, "
                                "first_time_us, last_time_us) "
                                "select trial_id, received_day, keep_class, 'gpu', 1, "
