@@ -163,6 +163,11 @@ create table public.before as select * from stepwell.usage)")
   ASSERT_TRUE(rights.ok()) << rights.status();
   EXPECT_TRUE(rights->Bool(0, 0));
   EXPECT_FALSE(rights->Bool(0, 1));
+  // A master of before writes the table of that name.
+  const auto taken = connection->Exec(
+      "insert into stepwell.masters (slot, master_id, epoch, address, renewed_time, migration) "
+      "values (0, 'old', 1, '', now(), 19)");
+  EXPECT_EQ(SqlState(taken.status()), "23514") << "it takes nothing over";
 }
 
 }  // namespace
