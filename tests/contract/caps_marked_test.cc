@@ -3,12 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/contract/caps_store_test.h"
-#include "tests/support/child_process.h"
 #include "tests/support/sql_of.h"
 
 namespace stepwell {
