@@ -391,11 +391,9 @@ TEST_F(QueryReadsTest, ChartsOfRowsWithoutRollupsAreOfSamples) {
       (*sql)
           ->ExecScript("delete from stepwell.rollups; delete from stepwell.usage_lines; "
                        "insert into stepwell.usage_lines (trial_id, received_day, keep_class, "
-                       "metric_group, row_count, sample_count, byte_count, "
-                       "first_time_us, last_time_us) "
-                       "select trial_id, received_day, keep_class, 'gpu', 1, "
-                       "sample_count, 1, first_time_us, last_time_us "
-                       "from stepwell.metrics")
+                       "metric_group, row_count, sample_count, byte_count, first_time_us, "
+                       "last_time_us) select trial_id, received_day, keep_class, 'gpu', 1, "
+                       "sample_count, 1, first_time_us, last_time_us from stepwell.metrics")
           .ok());
   response = reads_.QueryBuckets(request, Call());
   ASSERT_TRUE(response.ok()) << response.status();
