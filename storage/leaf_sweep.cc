@@ -1,11 +1,14 @@
 #include "storage/leaf_sweep.h"
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/time/civil_time.h"
+#include "base/check.h"
 #include "storage/caps.h"
 #include "storage/fold_plan.h"
 
@@ -54,6 +57,16 @@ std::optional<NamedLeaf> ParseLeafName(std::string_view name) {
     return NamedLeaf{pair, {static_cast<std::int16_t>(*keep_class), *day}};
   }
   return std::nullopt;
+}
+
+MarkMove PlanMark(absl::Span<const std::int64_t> trial_ids, std::size_t lines_max) {
+  STEPWELL_CHECK(lines_max > 0);
+  if (trial_ids.empty()) return {};
+  const std::int64_t last = trial_ids.back();
+  if (trial_ids.size() < lines_max) return {.through_trial_id = last};
+  const auto first_of_last = std::lower_bound(trial_ids.begin(), trial_ids.end(), last);
+  if (first_of_last == trial_ids.begin()) return {.long_trial_id = last, .more = true};
+  return {.through_trial_id = *std::prev(first_of_last), .more = true};
 }
 
 LeafSweep PlanLeafSweep(absl::Span<const StoredLeaf> leaves, absl::Span<const SweptLeaf> swept,

@@ -2,6 +2,7 @@
 // of sweeps say. A core; PgLeafSweeper does it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -50,6 +51,17 @@ struct LeafSweep {
   // Empty since long; oldest first.
   std::vector<NamedLeaf> drop = {};
 };
+
+// How far one transaction moves the mark of a leaf, behind which its samples are given up.
+struct MarkMove {
+  std::int64_t through_trial_id = 0;  // 0: it stays
+  // One that alone has as many lines as may be looked at, so that these have to be given up one by one.
+  std::int64_t long_trial_id = 0;
+  bool more = false;
+};
+// `trial_ids`: of the next lines of the leaf, ascending, `lines_max` at most. The mark passes a trial with all of its
+// lines, so the last of these may have to wait. REQUIRES: lines_max > 0.
+MarkMove PlanMark(absl::Span<const std::int64_t> trial_ids, std::size_t lines_max);
 
 // Leaves of days before this many days ago get no more rows, or hardly any: they may be dropped.
 inline constexpr std::int32_t kLeafDaysKept = 3;

@@ -43,26 +43,33 @@ where w.trial_id = t.trial_id and w.writer_no = t.writer_no
   and w.folded_sequence = t.from_sequence
   and greatest(w.committed_sequence, n.committed_sequence) >= t.to_sequence)";
 
-// Days come as days since 1970. A line that another release began stays without has_rollups.
+// Days come as days since 1970. A line that another release began stays without has_rollups. Where the leaf's samples
+// were given up, a line begins to count what comes behind that: what it said until then went with the mark. Whoever
+// adds samples has written into the leaf before, so that no mark comes between (PgLeafSweeper).
 inline constexpr char kMoveUsage[] = R"(
-insert into stepwell.usage as u
+insert into stepwell.usage_lines as u
   (trial_id, received_day, keep_class, metric_group, row_count, sample_count, byte_count,
-   rollup_byte_count, first_time_us, last_time_us, removed_sample_count, has_rollups)
+   rollup_byte_count, first_time_us, last_time_us, removed_sample_count, has_rollups, after_sweep)
 select t.trial_id, date '1970-01-01' + t.day, t.keep_class, t.metric_group, t.row_count,
-       t.sample_count, t.byte_count, t.rollup_byte_count, t.first_time_us, t.last_time_us, t.removed_sample_count, true
+       t.sample_count, t.byte_count, t.rollup_byte_count, t.first_time_us, t.last_time_us, t.removed_sample_count, true,
+       coalesce((select t.trial_id <= s.samples_through from stepwell.swept_leaves s
+                 where s.keep_class = t.keep_class and s.received_day = date '1970-01-01' + t.day), false)
 from unnest($1::bigint[], $2::integer[], $3::smallint[], $4::text[], $5::bigint[], $6::bigint[],
             $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
   as t (trial_id, day, keep_class, metric_group, row_count, sample_count, byte_count,
         rollup_byte_count, first_time_us, last_time_us, removed_sample_count)
 order by 1, 2, 3, 4
 on conflict (trial_id, received_day, keep_class, metric_group) do update
-set row_count = u.row_count + excluded.row_count,
-    sample_count = u.sample_count + excluded.sample_count,
-    byte_count = u.byte_count + excluded.byte_count,
+set row_count = case when excluded.after_sweep > u.after_sweep then 0 else u.row_count end + excluded.row_count,
+    sample_count =
+      case when excluded.after_sweep > u.after_sweep then 0 else u.sample_count end + excluded.sample_count,
+    byte_count = case when excluded.after_sweep > u.after_sweep then 0 else u.byte_count end + excluded.byte_count,
     rollup_byte_count = u.rollup_byte_count + excluded.rollup_byte_count,
-    removed_sample_count = u.removed_sample_count + excluded.removed_sample_count,
+    removed_sample_count = u.removed_sample_count + excluded.removed_sample_count
+      + case when excluded.after_sweep > u.after_sweep then u.sample_count else 0 end,
     first_time_us = least(u.first_time_us, excluded.first_time_us),
-    last_time_us = greatest(u.last_time_us, excluded.last_time_us))";
+    last_time_us = greatest(u.last_time_us, excluded.last_time_us),
+    after_sweep = u.after_sweep or excluded.after_sweep)";
 
 // $1: the name of a leaf.
 inline constexpr char kIsAttached[] = R"(

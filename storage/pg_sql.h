@@ -30,13 +30,13 @@ for update)";
 inline constexpr char kTakeOwnership[] = R"(
 update stepwell.masters
 set master_id = $1, address = $2, epoch = greatest(epoch, $3::bigint) + 1,
-    renewed_time = clock_timestamp(), migration = 10
+    renewed_time = clock_timestamp(), migration = 20
 where slot = 0
 returning epoch)";
 // Of a database that nobody has ever owned.
 inline constexpr char kBeginOwnership[] = R"(
 insert into stepwell.masters (slot, master_id, epoch, address, renewed_time, migration)
-values (0, $1, $3::bigint + 1, $2, clock_timestamp(), 10)
+values (0, $1, $3::bigint + 1, $2, clock_timestamp(), 20)
 on conflict (slot) do nothing
 returning epoch)";
 

@@ -24,6 +24,9 @@ namespace {
 
 // Lines of the ledger in one transaction: some milliseconds, and some 100 kB of WAL with their gaps.
 constexpr std::int64_t kLinesMax = 500;
+// For kGiveUpSamples.
+constexpr std::int64_t kNoTrial = 0;
+constexpr std::int64_t kEachTrial = -1;
 // A day makes up to 32 leaves; this many go in one call.
 constexpr std::size_t kDropsMax = 64;
 
@@ -79,6 +82,20 @@ void AddRemovals(const PgResult& result, int row, std::vector<CapRemoval>& remov
   CapRemoval& rollups = removed.emplace_back(line);
   rollups.field = "rollup_age_seconds";
   rollups.rollup_bytes = result.Int64(row, 4);
+}
+
+// Of a statement that looked at kLinesMax lines at most, and tells how many.
+bool MayBeMore(const PgResult& lines) {
+  return lines.row_count() > 0 && lines.Int64(0, 7) == kLinesMax;
+}
+
+// Samples, or rollups with them; the mark moves where it is not 0.
+absl::Status NoteGivenUp(PgConnection& connection, const LeafKey& key, LeafPair pair,
+                         std::int64_t samples_through = 0) {
+  return connection
+      .Exec(sql::kNoteGivenUp,
+            {key.keep_class, DayOf(key), pair == LeafPair::kRollups, samples_through})
+      .status();
 }
 
 std::string PlaceOf(absl::string_view doing, const LeafKey& key) {
@@ -153,37 +170,99 @@ absl::StatusOr<bool> PgLeafSweeper::GiveUp(const LeafKey& key, Part part) {
       ++result_.leaves_left;
       return false;
     }
+    return UntilDone([&] { return GiveUpLines(key); });
   }
+  STEPWELL_ASSIGN_OR_RETURN(const bool marked, UntilDone([&] { return MarkSamples(key); }));
+  if (!marked) return false;
+  return UntilDone([&] { return GiveUpSamples(key, kNoTrial); });
+}
+
+absl::StatusOr<bool> PgLeafSweeper::UntilDone(const std::function<absl::StatusOr<bool>()>& step) {
   for (bool more = true; more && !pace_.IsOver();) {
-    const auto given_up = GiveUpLines(key, part);
-    if (IsLockTimeout(given_up.status())) {
+    const auto done = step();
+    if (IsLockTimeout(done.status())) {
       ++result_.leaves_left;
       return false;
     }
-    STEPWELL_ASSIGN_OR_RETURN(more, given_up);
+    STEPWELL_ASSIGN_OR_RETURN(more, done);
   }
   return true;
 }
 
-absl::StatusOr<bool> PgLeafSweeper::GiveUpLines(const LeafKey& key, Part part) {
-  const bool of_all = part == Part::kAll;
+absl::StatusOr<bool> PgLeafSweeper::GiveUpLines(const LeafKey& key) {
   bool more = false;
   const auto body = [&](std::vector<CapRemoval>& removed) -> absl::Status {
     STEPWELL_RETURN_IF_ERROR(LimitLockWaits(connection_));
     STEPWELL_ASSIGN_OR_RETURN(
         const PgResult lines,
-        connection_.Exec(of_all ? SqlText(sql::kGiveUpLines) : SqlText(sql::kGiveUpSamples),
-                         {key.keep_class, DayOf(key), kLinesMax}));
+        connection_.Exec(sql::kGiveUpLines, {key.keep_class, DayOf(key), kLinesMax}));
     for (int row = 0; row < lines.row_count(); ++row) AddRemovals(lines, row, removed);
-    more = lines.row_count() > 0 && lines.Int64(0, 7) == kLinesMax;
+    more = MayBeMore(lines);
     // Whoever wrote some meanwhile has committed lines that are among these, or waits to write them.
-    STEPWELL_ASSIGN_OR_RETURN(const bool wait, of_all ? RollupsWait(connection_, key) : false);
+    STEPWELL_ASSIGN_OR_RETURN(const bool wait, RollupsWait(connection_, key));
     if (wait) return absl::UnavailableError("a merge wrote rollups meanwhile");
     STEPWELL_RETURN_IF_ERROR(NoteGapsOfLeaf(connection_, key, removed));
-    return connection_.Exec(sql::kNoteGivenUp, {key.keep_class, DayOf(key), of_all}).status();
+    return NoteGivenUp(connection_, key, LeafPair::kRollups);
   };
   STEPWELL_RETURN_IF_ERROR(InSweepTransaction(connection_, owner_epoch_, result_.removed, body));
   return more;
+}
+
+absl::StatusOr<bool> PgLeafSweeper::MarkSamples(const LeafKey& key) {
+  MarkMove move;
+  bool is_there = true;
+  const auto body = [&](std::vector<CapRemoval>& removed) -> absl::Status {
+    STEPWELL_ASSIGN_OR_RETURN(is_there, HoldOffMerges(key));
+    if (!is_there) return absl::OkStatus();
+    // A snapshot of behind the lock.
+    STEPWELL_ASSIGN_OR_RETURN(
+        const PgResult lines,
+        connection_.Exec(sql::kReadLinesToMark, {key.keep_class, DayOf(key), kLinesMax}));
+    std::vector<std::int64_t> trials;
+    for (int row = 0; row < lines.row_count(); ++row) trials.push_back(lines.Int64(row, 0));
+    move = PlanMark(trials, kLinesMax);
+    for (int row = 0; row < lines.row_count(); ++row) {
+      if (lines.Int64(row, 0) > move.through_trial_id) break;
+      if (lines.Int64(row, 2) != 0 || lines.Int64(row, 3) != 0) AddRemovals(lines, row, removed);
+    }
+    // The mark first: gaps heed what the ledger says then.
+    STEPWELL_RETURN_IF_ERROR(
+        NoteGivenUp(connection_, key, LeafPair::kSamples, move.through_trial_id));
+    return NoteGapsOfLeaf(connection_, key, removed);
+  };
+  STEPWELL_RETURN_IF_ERROR(InSweepTransaction(connection_, owner_epoch_, result_.removed, body));
+  // Lines without their leaf: rows that vanished. A mark could not be moved against who brings it back.
+  if (!is_there) return GiveUpSamples(key, kEachTrial);
+  if (move.long_trial_id != 0) {
+    STEPWELL_RETURN_IF_ERROR(GiveUpSamples(key, move.long_trial_id).status());
+  }
+  return move.more;
+}
+
+absl::StatusOr<bool> PgLeafSweeper::GiveUpSamples(const LeafKey& key, std::int64_t trial_id) {
+  bool more = false;
+  const auto body = [&](std::vector<CapRemoval>& removed) -> absl::Status {
+    STEPWELL_RETURN_IF_ERROR(LimitLockWaits(connection_));
+    STEPWELL_ASSIGN_OR_RETURN(
+        const PgResult lines,
+        connection_.Exec(sql::kGiveUpSamples, {key.keep_class, DayOf(key), kLinesMax, trial_id}));
+    if (lines.row_count() == 0) return absl::OkStatus();
+    for (int row = 0; row < lines.row_count(); ++row) AddRemovals(lines, row, removed);
+    more = MayBeMore(lines);
+    STEPWELL_RETURN_IF_ERROR(NoteGapsOfLeaf(connection_, key, removed));
+    return NoteGivenUp(connection_, key, LeafPair::kSamples);
+  };
+  STEPWELL_RETURN_IF_ERROR(InSweepTransaction(connection_, owner_epoch_, result_.removed, body));
+  return more;
+}
+
+absl::StatusOr<bool> PgLeafSweeper::HoldOffMerges(const LeafKey& key) {
+  STEPWELL_RETURN_IF_ERROR(LimitLockWaits(connection_));
+  STEPWELL_ASSIGN_OR_RETURN(const std::vector<SqlText> leaves, Existing({.key = key}));
+  if (leaves.size() < LeavesOf(LeafPair::kSamples, key).size()) return false;
+  STEPWELL_RETURN_IF_ERROR(
+      connection_.ExecScript(SqlCat({"lock table ", SqlJoin(leaves, ", "), " in share mode"})));
+  return true;
 }
 
 absl::Status PgLeafSweeper::EmptyAll() {

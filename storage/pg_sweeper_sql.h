@@ -15,18 +15,28 @@ inline constexpr char kReadSweptLeaves[] = R"(
 select keep_class, received_day, rollups_too, emptied, ledger_xid from stepwell.swept_leaves
 order by keep_class, received_day)";
 
-// The next lines of one leaf that still say that samples are there; rollups stay. $1 class, $2 day, $3 limit. As
-// many rows as $3 were looked at: there may be more.
+// The next lines of one leaf that its mark has not passed. $1 class, $2 day, $3 limit.
+inline constexpr char kReadLinesToMark[] = R"(
+select u.trial_id, u.metric_group, u.sample_count, u.byte_count, 0::bigint, u.first_time_us, u.last_time_us
+from stepwell.usage_lines u
+where u.keep_class = $1 and u.received_day = $2 and not u.after_sweep
+  and u.trial_id > coalesce((select s.samples_through from stepwell.swept_leaves s
+                             where s.keep_class = $1 and s.received_day = $2), 0)
+order by u.trial_id limit $3)";
+// The next lines of one leaf that a mark does not tell of: those behind it that say again that samples are there, and
+// those of trial $4 (0 = none, -1 = all). In the same form, rollups stay. $1 class, $2 day, $3 limit. As many rows
+// as $3 were looked at: there may be more.
 inline constexpr char kGiveUpSamples[] = R"(
 with line as (
   select trial_id, metric_group, sample_count, byte_count, first_time_us, last_time_us
-  from stepwell.usage
+  from stepwell.usage_lines
   where keep_class = $1 and received_day = $2
-    and (row_count <> 0 or sample_count <> 0 or byte_count <> 0)
+    and case when after_sweep then row_count <> 0 or sample_count <> 0 or byte_count <> 0
+        else $4::bigint in (-1, trial_id) end
   order by trial_id, metric_group limit $3 for no key update
 )
-update stepwell.usage u
-set row_count = 0, sample_count = 0, byte_count = 0,
+update stepwell.usage_lines u
+set row_count = 0, sample_count = 0, byte_count = 0, after_sweep = true,
     removed_sample_count = u.removed_sample_count + line.sample_count
 from line
 where u.trial_id = line.trial_id and u.received_day = $2 and u.keep_class = $1
@@ -38,24 +48,30 @@ returning u.trial_id, u.metric_group, line.sample_count, line.byte_count, 0::big
 // is held is deleted, and told, with it; what it adds later begins a line of its own.
 inline constexpr char kGiveUpLines[] = R"(
 with line as materialized (
-  select trial_id, metric_group from stepwell.usage
+  select trial_id, metric_group from stepwell.usage_lines
   where keep_class = $1 and received_day = $2
   order by trial_id, metric_group limit $3
 ), looked_at as (
-  select count(*) as line_count, min(trial_id) as first_trial_id, max(trial_id) as last_trial_id from line
+  select count(*) as line_count, min(trial_id) as first_trial_id, max(trial_id) as last_trial_id,
+         coalesce((select samples_through from stepwell.swept_leaves
+                   where keep_class = $1 and received_day = $2), 0) as samples_through
+  from line
 )
-delete from stepwell.usage u using line l, looked_at a
+delete from stepwell.usage_lines u using line l, looked_at a
 where u.trial_id = l.trial_id and u.received_day = $2 and u.keep_class = $1
   and u.metric_group = l.metric_group
   and (a.line_count < $3 or l.trial_id < a.last_trial_id or a.first_trial_id = a.last_trial_id)
-returning u.trial_id, u.metric_group, u.sample_count, u.byte_count, u.rollup_byte_count,
-          u.first_time_us, u.last_time_us, a.line_count)";
-// $1 class, $2 day, $3 whether rollups are given up, too.
+returning u.trial_id, u.metric_group,
+          case when u.after_sweep or u.trial_id > a.samples_through then u.sample_count else 0 end,
+          case when u.after_sweep or u.trial_id > a.samples_through then u.byte_count else 0 end,
+          u.rollup_byte_count, u.first_time_us, u.last_time_us, a.line_count)";
+// $1 class, $2 day, $3 whether rollups are given up, too, $4 how far the mark of samples moves (0 = it does not).
 inline constexpr char kNoteGivenUp[] = R"(
-insert into stepwell.swept_leaves as s (keep_class, received_day, rollups_too, ledger_xid)
-values ($1, $2, $3, pg_current_xact_id()::text::bigint)
+insert into stepwell.swept_leaves as s (keep_class, received_day, rollups_too, ledger_xid, samples_through)
+values ($1, $2, $3, pg_current_xact_id()::text::bigint, $4)
 on conflict (keep_class, received_day) do update
 set rollups_too = s.rollups_too or excluded.rollups_too, ledger_xid = excluded.ledger_xid,
+    samples_through = greatest(s.samples_through, excluded.samples_through),
     emptied = false, swept_time = now())";
 // Whether the ledger says that rows are in the leaf: of samples, of rollups.
 inline constexpr char kLeafHasLines[] = R"(
@@ -72,12 +88,19 @@ inline constexpr char kNoteEmptied[] = R"(
 update stepwell.swept_leaves set emptied = true where keep_class = $1 and received_day = $2)";
 // When a leaf is dropped: lines that say nothing any more.
 inline constexpr char kDropLines[] = R"(
-delete from stepwell.usage
-where keep_class = $1 and received_day = $2 and row_count = 0 and sample_count = 0
-  and byte_count = 0 and rollup_byte_count = 0)";
+delete from stepwell.usage_lines u
+where u.keep_class = $1 and u.received_day = $2 and u.rollup_byte_count = 0
+  and (u.row_count = 0 and u.sample_count = 0 and u.byte_count = 0
+       or not u.after_sweep
+          and u.trial_id <= (select s.samples_through from stepwell.swept_leaves s
+                             where s.keep_class = $1 and s.received_day = $2)))";
+// But for a mark that some line still needs: without it that would say again what was given up.
 inline constexpr char kForgetSwept[] = R"(
-delete from stepwell.swept_leaves
-where keep_class = $1 and received_day = $2 and emptied)";
+delete from stepwell.swept_leaves s
+where s.keep_class = $1 and s.received_day = $2 and s.emptied
+  and not exists (select from stepwell.usage_lines u
+                  where u.keep_class = $1 and u.received_day = $2 and not u.after_sweep
+                    and u.trial_id <= s.samples_through))";
 
 // --- what went ---
 
@@ -248,13 +271,13 @@ order by 1, 2, 3 limit $5)";
   ") "
 // In the order in which folds and merges write them.
 inline constexpr char kHoldLines[] = R"(
-select 1 from stepwell.usage where trial_id = $1 and keep_class = $2 and received_day = $3
+select 1 from stepwell.usage_lines where trial_id = $1 and keep_class = $2 and received_day = $3
 order by metric_group for no key update)";
 inline constexpr char kFindVanished[] = STEPWELL_VANISHED "select metric_group from lacking";
 // Takes that off the lines, which may have grown meanwhile, and notes it as a gap, of the times of the
 // line: when the samples were is not known any more. Their bytes stay in the ledger. 13: GapCause RESTORED.
 inline constexpr char kNoteVanished[] = STEPWELL_VANISHED R"(, taken as (
-  update stepwell.usage u
+  update stepwell.usage_lines u
   set sample_count = u.sample_count - l.sample_count, row_count = greatest(u.row_count - l.row_count, 0)
   from lacking l
   where u.trial_id = $1 and u.keep_class = $2 and u.received_day = $3
@@ -279,7 +302,7 @@ where deleted_time is not null and attempt_count > 0 order by deleted_time, tria
 // and wait to be emptied it may have none any more.
 inline constexpr char kListLeavesOfBuried[] = R"(
 select keep_class, received_day, bool_or(has_lines)
-from (select keep_class, received_day, true as has_lines from stepwell.usage where trial_id = $1
+from (select keep_class, received_day, true as has_lines from stepwell.usage_lines where trial_id = $1
       union all
       select keep_class, received_day, false from stepwell.swept_leaves
       where rollups_too and not emptied) l
@@ -288,7 +311,7 @@ group by 1, 2 order by 1, 2)";
 // emptied no sooner than those of now are gone.
 inline constexpr char kDropLinesOfBuried[] = R"(
 with dropped as (
-  delete from stepwell.usage where trial_id = $1 and received_day = $2 and keep_class = $3
+  delete from stepwell.usage_lines where trial_id = $1 and received_day = $2 and keep_class = $3
   returning 1
 )
 update stepwell.swept_leaves set ledger_xid = pg_current_xact_id()::text::bigint

@@ -48,14 +48,14 @@ declare
   names text;
   picked text;
 begin
-  foreach of in array array['metrics', 'ticks', 'rollups', 'rollup_ticks', 'usage'] loop
+  foreach of in array array['metrics', 'ticks', 'rollups', 'rollup_ticks', 'usage_lines'] loop
     select string_agg(quote_ident(column_name), ', '),
            string_agg(case column_name when 'received_day' then quote_literal(day) || '::date'
                       when 'keep_class' then class::text
                       else quote_ident(column_name) end, ', ')
     into names, picked from information_schema.columns
     where table_schema = 'stepwell' and table_name = of;
-    if of <> 'usage' then
+    if of <> 'usage_lines' then
       execute format('create table stepwell.%1$s_k%5$s_%2$s partition of stepwell.%1$s '
                      'for values from (%5$s, %3$L) to (%5$s, %4$L)', of, to_char(day, 'YYYYMMDD'), day,
                      day + 1, class);

@@ -381,7 +381,8 @@ TEST_F(CapsGivenUp, ABurialComesToItsEndBesideManyLeavesThatWaitToBeEmptied) {
   EXPECT_EQ(SweepAll(now_us).leaves_emptied, kLeaves);
 }
 
-// Lines are deleted in no order, so that a merge that holds one may wait for another: the sweep goes.
+// Lines are deleted in no order, so that a merge that holds one may wait for another: the sweep goes. A merge has written
+// into the leaf before.
 TEST_F(CapsGivenUp, ASweepGivesWayToWhoHoldsALine) {
   const OpenedWriter writer = OpenWriter("t");
   AddSeries(writer.trial_id, 2);
@@ -389,7 +390,8 @@ TEST_F(CapsGivenUp, ASweepGivesWayToWhoHoldsALine) {
   MoveRollups(kADayOldUs);
   const auto holder = Connect(url_);
   ASSERT_TRUE(holder
-                  ->ExecScript("begin; update stepwell.usage set row_count = row_count where "
+                  ->ExecScript("begin; lock table stepwell.metrics_k1_20241004 in row exclusive "
+                               "mode; update stepwell.usage_lines set row_count = row_count where "
                                "metric_group = 'timing' and keep_class > 0")
                   .ok());
   const absl::Time begin = absl::Now();
@@ -416,10 +418,12 @@ TEST_F(CapsGivenUp, WhatAMergeAddsWhileASweepWaitsForItsLineIsTold) {
   SweepResult swept;
   // Where the machine stands still for 20 ms the sweep gives way: then once more.
   for (int i = 0; i < 100 && swept.removed.sample_count == 0; ++i) {
-    ASSERT_TRUE(holder
-                    ->ExecScript("begin; update stepwell.usage set sample_count = sample_count + 7 "
-                                 "where metric_group = 'timing' and keep_class > 0")
-                    .ok());
+    ASSERT_TRUE(
+        holder
+            ->ExecScript("begin; lock table stepwell.metrics_k1_20241004 in row exclusive "
+                         "mode; update stepwell.usage_lines set sample_count = "
+                         "sample_count + 7 where metric_group = 'timing' and keep_class > 0")
+            .ok());
     sent_[{Value(writer.trial_id), "timing"}] += 7;
     std::thread sweeping([&] { swept = SweepWithoutMerges(kADayOldUs); });
     testing::Eventually(

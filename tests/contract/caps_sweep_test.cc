@@ -280,9 +280,9 @@ TEST_F(CapsSweep, AMergeComesAgainAtOnceOnlyOnceWhereATableIsGone) {
   const std::vector<TickTable> tables = {Table(2, 100)};
   Fill(writer, tables);
   const MergeLimits limits{.fold_no_max = Newest(), .ripe_tick_count = 1, .now_us = kNowUs};
-  Run("alter table stepwell.usage rename to usage_away");
+  Run("alter table stepwell.usage_lines rename to usage_away");
   const auto first = folds_->Merge(kEpoch, limits), second = folds_->Merge(kEpoch, limits);
-  Run("alter table stepwell.usage_away rename to usage");
+  Run("alter table stepwell.usage_away rename to usage_lines");
   ASSERT_TRUE(first.ok()) << first.status();
   EXPECT_TRUE(first->more);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition) << second.status();
@@ -328,7 +328,7 @@ TEST_F(CapsSweep, EmptyLeavesOfDaysGoneByAreDropped) {
 }
 
 TEST_F(CapsSweep, OnlyTheOwnerSweeps) {
-  Run("insert into stepwell.masters values (0, 'other', 7, 'a', now(), 10)");
+  Run("insert into stepwell.masters values (0, 'other', 7, 'a', now(), 20)");
   EXPECT_EQ(caps_.Sweep(6, {}, kAllProjects).status().code(), absl::StatusCode::kOk)
       << "nothing to do";
   const OpenedWriter writer = OpenWriter("t", 7);

@@ -100,8 +100,9 @@ TEST_F(FoldRefusalTest, ALedgerThatIsFullIsARefusalToo) {
   const OpenedWriter other = NewWriter("u", 1);
   const auto chunks = Chunks(1, {});
   ASSERT_TRUE(folds_->Fold(kEpoch, {FoldOf(writer, chunks)}).ok());
-  Run(absl::StrCat("update stepwell.usage set sample_count = 9223372036854775807 where trial_id = ",
-                   Value(writer.trial_id)));
+  Run(absl::StrCat(
+      "update stepwell.usage_lines set sample_count = 9223372036854775807 where trial_id = ",
+      Value(writer.trial_id)));
   const auto folded =
       folds_->Fold(kEpoch, {FoldStoreTest::FoldOf(writer, 1, 2, chunks[0]), FoldOf(other, chunks)});
   ASSERT_TRUE(folded.ok()) << folded.status();

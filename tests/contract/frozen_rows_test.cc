@@ -71,7 +71,7 @@ values (7, 2, 1728000001000000, 1728000049000000, 1, 1, 2,
   5, 1, 0, B'10', '{0, 2500000}', B'101'))";
 
 constexpr char kUsage[] = R"(
-insert into stepwell.usage (trial_id, received_day, keep_class, metric_group, row_count, sample_count, byte_count,
+insert into stepwell.usage_lines (trial_id, received_day, keep_class, metric_group, row_count, sample_count, byte_count,
   first_time_us, last_time_us, rollup_byte_count, has_rollups)
 values (7, '2024-10-04', 0, 'g', 1, 3, 1, 1728000000000003, 1728000049000000, 1, true))";
 

@@ -137,5 +137,38 @@ TEST(EmbeddedMigrationsTest, ApplyToAnEmptyDatabase) {
   EXPECT_GT(rows->Int64(0, 0), 0);
 }
 
+// Samples of one line were given up by a release before, those of the other are there.
+TEST(EmbeddedMigrationsTest, TheLedgerSaysTheSameBehind0020) {
+  const auto connection = Connect(TestPostgres::Get().FreshDatabase());
+  ASSERT_TRUE(Migrate(*connection, EmbeddedMigrations().first(19)).ok());
+  ASSERT_TRUE(connection
+                  ->ExecScript(R"(
+insert into stepwell.usage (trial_id, received_day, keep_class, metric_group, row_count, sample_count, byte_count,
+  first_time_us, last_time_us, rollup_byte_count, has_rollups, removed_sample_count)
+values (7, '2024-10-04', 1, 'gpu', 0, 0, 0, 1, 2, 30, true, 100), (8, '2024-10-05', 0, 'gpu', 1, 50, 60, 3, 4, 5, false, 6);
+insert into stepwell.swept_leaves (keep_class, received_day, rollups_too, ledger_xid, emptied)
+values (1, '2024-10-04', false, 3, true);
+create table public.before as select * from stepwell.usage)")
+                  .ok());
+  ASSERT_TRUE(Migrate(*connection, EmbeddedMigrations()).ok());
+  const auto differs = connection->Exec(
+      "select count(*) from ((table public.before except table stepwell.usage) union all "
+      "(table stepwell.usage except table public.before)) d");
+  ASSERT_TRUE(differs.ok()) << differs.status();
+  EXPECT_EQ(differs->Int64(0, 0), 0);
+  EXPECT_EQ(connection->Exec("select count(*) from stepwell.usage")->Int64(0, 0), 2);
+  const auto rights = connection->Exec(
+      "select has_table_privilege('stepwell_read', 'stepwell.usage', 'select'), "
+      "has_table_privilege('stepwell_read', 'stepwell.usage_lines', 'select')");
+  ASSERT_TRUE(rights.ok()) << rights.status();
+  EXPECT_TRUE(rights->Bool(0, 0));
+  EXPECT_FALSE(rights->Bool(0, 1));
+  // A master of before writes the table of that name.
+  const auto taken = connection->Exec(
+      "insert into stepwell.masters (slot, master_id, epoch, address, renewed_time, migration) "
+      "values (0, 'old', 1, '', now(), 19)");
+  EXPECT_EQ(SqlState(taken.status()), "23514") << "it takes nothing over";
+}
+
 }  // namespace
 }  // namespace stepwell

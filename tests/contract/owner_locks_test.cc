@@ -98,7 +98,7 @@ TEST_F(OwnerLocksTest, OfTwoThatBeginADatabaseOneOwnsIt) {
   ASSERT_TRUE(
       begins
           ->Exec("insert into stepwell.masters (slot, master_id, epoch, address, "
-                 "renewed_time, migration) values (0, 'c', 1, 'c:1', clock_timestamp(), 10)")
+                 "renewed_time, migration) values (0, 'c', 1, 'c:1', clock_timestamp(), 20)")
           .ok());
   absl::StatusOr<Ownership> other = absl::UnknownError("not asked");
   std::thread asks(

@@ -101,7 +101,8 @@ class ReadSqlTest : public ::testing::Test {
     InsertRow(stretch, absl::StrCat("insert into stepwell.metrics ", kRowColumns, ") values ",
                                     kRowValues, ")"));
     Insert(
-        "insert into stepwell.usage select $1, '2026-01-01'::date + $2, 0, metric_group, 1, $3, "
+        "insert into stepwell.usage_lines select $1, '2026-01-01'::date + $2, 0, metric_group, 1, "
+        "$3, "
         "100, $4, $5 from stepwell.series where trial_id = $1 and series_no = $6 "
         "on conflict do nothing",
         {stretch.trial_id, stretch.day, static_cast<std::int64_t>(stretch.values.size()),

@@ -299,7 +299,7 @@ TEST_F(TraceStoreTest, WhatIsReadAgainIsAskedForAndMayBeRefused) {
 TEST_F(TraceStoreTest, AnotherMasterIsNoticedBeforeAnythingIsWritten) {
   OpenWriter("t");
   Run("insert into stepwell.masters (slot, master_id, epoch, address, renewed_time, migration) "
-      "values (0, 'another', 99, '', now(), 10) on conflict (slot) do update set epoch = 99");
+      "values (0, 'another', 99, '', now(), 20) on conflict (slot) do update set epoch = 99");
   const std::string bytes = BytesOf(10, 'w');
   EXPECT_EQ(Upload(BeginningOf("t", "w.json", bytes), bytes).status().code(),
             absl::StatusCode::kAborted);

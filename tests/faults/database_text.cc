@@ -54,8 +54,8 @@ begin
   end loop;
   update stepwell.recent set received_day = received_day - days;
   update stepwell.recent_ticks set received_day = received_day - days;
-  update stepwell.usage set received_day = received_day - 100000;
-  update stepwell.usage set received_day = received_day + 100000 - days;
+  update stepwell.usage_lines set received_day = received_day - 100000;
+  update stepwell.usage_lines set received_day = received_day + 100000 - days;
   update stepwell.swept_leaves set received_day = received_day - 100000;
   update stepwell.swept_leaves set received_day = received_day + 100000 - days;
 end $do$;

@@ -220,18 +220,20 @@ void RowWriter::AddColumn(const Place& place, const TickTable& table, const Tick
   const std::string sql = absl::StrCat("insert into stepwell.", recent ? "recent" : "metrics", " (",
                                        columns, ") values (", Placeholders(params.size()), ")");
   Check(connection_->Exec(SqlOf(sql), params).status());
-  Check(connection_
-            ->Exec("insert into stepwell.usage as u select $1, $2, $3, metric_group, 1, $4, 100, "
-                   "$5, $6 from stepwell.series where trial_id = $1 and series_no = $7 "
-                   "on conflict (trial_id, received_day, keep_class, metric_group) do update set "
-                   "row_count = u.row_count + 1, sample_count = u.sample_count + "
-                   "excluded.sample_count, first_time_us = least(u.first_time_us, "
-                   "excluded.first_time_us), last_time_us = greatest(u.last_time_us, "
-                   "excluded.last_time_us)",
-                   {place.trial_id, PgDate{place.received_day}, place.keep_class,
-                    std::int64_t{sample_count}, all.first_time_us, all.last_time_us,
-                    Value(column.series_no)})
-            .status());
+  Check(
+      connection_
+          ->Exec(
+              "insert into stepwell.usage_lines as u select $1, $2, $3, metric_group, 1, $4, 100, "
+              "$5, $6 from stepwell.series where trial_id = $1 and series_no = $7 "
+              "on conflict (trial_id, received_day, keep_class, metric_group) do update set "
+              "row_count = u.row_count + 1, sample_count = u.sample_count + "
+              "excluded.sample_count, first_time_us = least(u.first_time_us, "
+              "excluded.first_time_us), last_time_us = greatest(u.last_time_us, "
+              "excluded.last_time_us)",
+              {place.trial_id, PgDate{place.received_day}, place.keep_class,
+               std::int64_t{sample_count}, all.first_time_us, all.last_time_us,
+               Value(column.series_no)})
+          .status());
 }
 
 }  // namespace stepwell::testing

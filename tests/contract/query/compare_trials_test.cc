@@ -317,7 +317,7 @@ TEST_F(CompareTrialsTest, WholeTrialsAreComparedWhereSamplesAreGoneAndRollupsLef
   const auto connection = PgConnection::Open({.url = url_});
   ASSERT_TRUE(connection.ok()) << connection.status();
   for (const char* sql : {"truncate stepwell.metrics, stepwell.ticks",
-                          "update stepwell.usage set row_count = 0, sample_count = 0"}) {
+                          "update stepwell.usage_lines set row_count = 0, sample_count = 0"}) {
     const auto done = (*connection)->Exec(SqlOf(sql), {});
     ASSERT_TRUE(done.ok()) << done.status();
   }

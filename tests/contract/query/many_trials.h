@@ -39,7 +39,7 @@ class ManyTrialsTest : public RandomTrialTest {
             "writer_origins",
             "series",
             "gaps",
-            "usage",
+            "usage_lines",
             "caps",
             "metrics",
             "ticks",

@@ -50,7 +50,7 @@ class PlanningTest : public ManyTrialsTest {
 
   // What the trial has in the leaves of two days, in those of all the others, too.
   void SpreadTrial() {
-    for (const char* table : {"usage", "metrics", "ticks", "rollups", "rollup_ticks"}) {
+    for (const char* table : {"usage_lines", "metrics", "ticks", "rollups", "rollup_ticks"}) {
       const auto columns = ColumnsOf(table);
       ASSERT_TRUE(columns.ok()) << columns.status();
       std::vector<std::string> names;

@@ -59,7 +59,8 @@ struct QueryPlan {
       const bool keyed =
           absl::StrContains(scan.condition, "trial_id = ") ||
           (scan.table == "trials" && absl::StrContains(scan.condition, "external_id = ")) ||
-          (scan.table == "trials" && is_list_of_trials) || scan.table == "projects";
+          (scan.table == "trials" && is_list_of_trials) || scan.table == "projects" ||
+          scan.table == "swept_leaves";  // the leaves that the ledger names
       if (!keyed) {
         complaints.push_back(
             absl::StrCat(scan.table, " is not read by trial, but by '", scan.condition, "'"));

@@ -31,6 +31,10 @@ class QueryPlansTest : public ManyTrialsTest {
     // So that none of the tables is small enough to be read whole.
     Run("insert into stepwell.projects (name) select 'project-' || n from generate_series(1, 2000) "
         "n");
+    // Leaves of years whose samples are gone.
+    Run("insert into stepwell.swept_leaves (keep_class, received_day, rollups_too, ledger_xid, "
+        "emptied, samples_through) select 1, date '2014-01-01' + n, false, 1, true, 1000000000 "
+        "from generate_series(1, 3000) n");
     FeedTrial();
   }
 

@@ -387,15 +387,14 @@ TEST_F(QueryReadsTest, ChartsOfRowsWithoutRollupsAreOfSamples) {
 
   const auto sql = PgConnection::Open({.url = url_});
   ASSERT_TRUE(sql.ok());
-  ASSERT_TRUE((*sql)
-                  ->ExecScript("delete from stepwell.rollups; delete from stepwell.usage; "
-                               "insert into stepwell.usage (trial_id, received_day, keep_class, "
-                               "metric_group, row_count, sample_count, byte_count, "
-                               "first_time_us, last_time_us) "
-                               "select trial_id, received_day, keep_class, 'gpu', 1, "
-                               "sample_count, 1, first_time_us, last_time_us "
-                               "from stepwell.metrics")
-                  .ok());
+  ASSERT_TRUE(
+      (*sql)
+          ->ExecScript("delete from stepwell.rollups; delete from stepwell.usage_lines; "
+                       "insert into stepwell.usage_lines (trial_id, received_day, keep_class, "
+                       "metric_group, row_count, sample_count, byte_count, first_time_us, "
+                       "last_time_us) select trial_id, received_day, keep_class, 'gpu', 1, "
+                       "sample_count, 1, first_time_us, last_time_us from stepwell.metrics")
+          .ok());
   response = reads_.QueryBuckets(request, Call());
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(response->resolution(), v1::RESOLUTION_RAW);

@@ -132,11 +132,12 @@ TEST_F(RememberedLedgerTest, ALeafThatIsGoneIsNotMissed) {
   Fold();
   Merge(1);
   EXPECT_EQ(CountOf(v1::RESOLUTION_RAW), 300u);
-  ASSERT_TRUE(connection
-                  ->ExecScript("drop table stepwell.metrics_k0_20241004, "
-                               "stepwell.ticks_k0_20241004, stepwell.rollups_k0_20241004, "
-                               "stepwell.rollup_ticks_k0_20241004; delete from stepwell.usage")
-                  .ok());
+  ASSERT_TRUE(
+      connection
+          ->ExecScript("drop table stepwell.metrics_k0_20241004, "
+                       "stepwell.ticks_k0_20241004, stepwell.rollups_k0_20241004, "
+                       "stepwell.rollup_ticks_k0_20241004; delete from stepwell.usage_lines")
+          .ok());
   EXPECT_EQ(CountOf(v1::RESOLUTION_RAW), 0u);
   Send(kStartUs + kDayUs);
   Fold();

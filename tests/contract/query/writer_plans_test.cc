@@ -102,8 +102,8 @@ TEST_F(WriterPlansTest, CommitsFoldsAndMergesReadTheirOwnTrialsByAnIndex) {
   CopyTrial(kFirstCopy, kFirstCopy + kManyTrials, MergedTables());
   const ReadsByTable of_many = ReadsOf("among many");
   for (const char* table :
-       {"trials", "attempts", "writers", "writer_origins", "series", "gaps", "usage", "metrics",
-        "ticks", "rollups", "rollup_ticks", "recent_rollups"}) {
+       {"trials", "attempts", "writers", "writer_origins", "series", "gaps", "usage_lines",
+        "metrics", "ticks", "rollups", "rollup_ticks", "recent_rollups"}) {
     SCOPED_TRACE(table);
     ASSERT_TRUE(of_many.contains(table));
     EXPECT_EQ(of_many.at(table).scans, 0);

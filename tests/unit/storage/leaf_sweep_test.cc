@@ -91,5 +91,25 @@ TEST(LeafSweepTest, KnowsWhatIsDue) {
   }
 }
 
+TEST(LeafSweepTest, AMarkPassesTrialsWithAllOfTheirLines) {
+  struct Row {
+    std::string name;
+    std::vector<std::int64_t> trial_ids;
+    std::int64_t through, long_trial;
+    bool more;
+  };
+  for (const Row& row : std::vector<Row>{{"nothing", {}, 0, 0, false},
+                                         {"all there are", {3, 3, 7}, 7, 0, false},
+                                         {"the last may have more", {3, 3, 5, 7}, 5, 0, true},
+                                         {"the last has some here", {3, 7, 7, 7}, 3, 0, true},
+                                         {"one that has too many", {7, 7, 7, 7}, 0, 7, true}}) {
+    SCOPED_TRACE(row.name);
+    const MarkMove move = PlanMark(row.trial_ids, 4);
+    EXPECT_EQ(move.through_trial_id, row.through);
+    EXPECT_EQ(move.long_trial_id, row.long_trial);
+    EXPECT_EQ(move.more, row.more);
+  }
+}
+
 }  // namespace
 }  // namespace stepwell
