@@ -8,13 +8,14 @@
 #include "base/failpoint.h"
 #include "base/status_macros.h"
 #include "storage/pg_caps_read.h"
-#include "storage/pg_merge_copy.h"
 
 namespace stepwell {
 namespace {
 
 // Narrow rows that a work takes at most; a merge, which goes in slices, joins what this leaves.
 constexpr std::size_t kJoinedRowsMax = 20'000;
+// Pieces of COPY, more or less: the rows of a work are never parted.
+constexpr std::size_t kSentBytes = 4 << 20;
 
 std::vector<SeriesNo> SeriesOf(const BulkStretch& bulk) {
   std::set<SeriesNo> series;
@@ -67,15 +68,19 @@ absl::Status PgBulkWriter::Write(PgConnection& connection, TrialId trial_id, con
                                  UsageLedger& usage) {
   STEPWELL_ASSIGN_OR_RETURN(const bool holds, HoldKeepPlan(connection, plan));
   if (!holds) return absl::UnavailableError("caps changed meanwhile");
+  STEPWELL_ASSIGN_OR_RETURN(const Looks looks, LookAround(connection, trial_id, works));
   std::vector<Laid> all;
   for (const BulkWork& work : works) {
     STEPWELL_ASSIGN_OR_RETURN(all.emplace_back(),
-                              Lay(connection, trial_id, plan, work, first_open_day, usage));
+                              Lay(connection, trial_id, plan, work, first_open_day, looks, usage));
   }
   for (Laid& laid : all) STEPWELL_RETURN_IF_ERROR(laid.rollups.HoldLines(connection));
+  MergeCopy copy(groups_, usage);
   for (Laid& laid : all) {
-    STEPWELL_RETURN_IF_ERROR(Copy(connection, trial_id, laid, usage));
+    AddTo(copy, trial_id, laid);
+    if (copy.bytes() > kSentBytes) STEPWELL_RETURN_IF_ERROR(copy.Send(connection));
   }
+  STEPWELL_RETURN_IF_ERROR(copy.Send(connection));
   STEPWELL_FAILPOINT("bulk_before_commit");
   return absl::OkStatus();
 }
@@ -85,10 +90,26 @@ void PgBulkWriter::Forget() {
   rollup_ring_.Forget();
 }
 
+// One work alone reads what it needs as quickly.
+absl::StatusOr<PgBulkWriter::Looks> PgBulkWriter::LookAround(PgConnection& connection,
+                                                             TrialId trial_id,
+                                                             const std::vector<BulkWork>& works) {
+  std::map<std::int32_t, std::vector<WriterNo>> writers;
+  for (const BulkWork& work : works) writers[work.bulk.received_day].push_back(work.writer_no);
+  Looks looks;
+  for (const auto& [received_day, writer_nos] : writers) {
+    if (writer_nos.size() < 2) continue;
+    STEPWELL_ASSIGN_OR_RETURN(PgNarrowLook look,
+                              PgNarrowLook::Take(connection, trial_id, received_day, writer_nos));
+    looks.emplace(received_day, std::move(look));
+  }
+  return looks;
+}
+
 absl::StatusOr<PgBulkWriter::Laid> PgBulkWriter::Lay(PgConnection& connection, TrialId trial_id,
                                                      const KeepPlan& plan, const BulkWork& work,
                                                      std::int32_t first_open_day,
-                                                     UsageLedger& usage) {
+                                                     const Looks& looks, UsageLedger& usage) {
   const std::int32_t received_day = work.bulk.received_day;
   const std::vector<SeriesNo> series = SeriesOf(work.bulk);
   std::vector<const std::string*> names;
@@ -98,8 +119,10 @@ absl::StatusOr<PgBulkWriter::Laid> PgBulkWriter::Lay(PgConnection& connection, T
   const RowPlace place{
       .trial_id = trial_id, .writer_no = work.writer_no, .received_day = received_day};
   const std::vector<StretchRollups> grids = GridsOf(work.bulk);
-  Joiner::Options options{.day = received_day < first_open_day ? Joiner::Day::kIsOver
-                                                               : Joiner::Day::kGoesOn};
+  const auto look = looks.find(received_day);
+  Joiner::Options options{
+      .day = received_day < first_open_day ? Joiner::Day::kIsOver : Joiner::Day::kGoesOn,
+      .look = look == looks.end() ? nullptr : &look->second};
   STEPWELL_ASSIGN_OR_RETURN(laid.rollups,
                             Joiner::Plan(connection, place, laid.classes, grids, options));
   const std::size_t joined_series = std::max(series.size(), laid.rollups.narrow_series().size());
@@ -122,22 +145,19 @@ absl::StatusOr<PgBulkWriter::Laid> PgBulkWriter::Lay(PgConnection& connection, T
   return laid;
 }
 
-absl::Status PgBulkWriter::Copy(PgConnection& connection, TrialId trial_id, Laid& laid,
-                                UsageLedger& usage) {
+void PgBulkWriter::AddTo(MergeCopy& copy, TrialId trial_id, Laid& laid) {
   const BulkWork& work = *laid.work;
-  MergeCopy copy(groups_, laid.classes, usage);
   RowPlace place{
       .trial_id = trial_id, .writer_no = work.writer_no, .received_day = work.bulk.received_day};
   for (std::size_t i = 0; i < work.bulk.stretches.size(); ++i) {
     place.tick_no = work.tick_nos[i];
     const EncodedTicks& ticks = work.bulk.stretches[i].ticks;
-    copy.Add(place, i, ticks);
+    copy.Add(place, i, ticks, laid.classes);
     for (const EncodedColumn& column : ticks.columns) {
       growth_.NoteRows({laid.classes.ClassOf(column.series_no), place.received_day}, 1);
     }
   }
   laid.rollups.CopyInto(work.bulk.stretches, work.tick_nos, laid.classes, copy);
-  return copy.Send(connection);
 }
 
 }  // namespace stepwell

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -20,6 +21,8 @@
 #include "storage/merge_classes.h"
 #include "storage/pg_connection.h"
 #include "storage/pg_leaves.h"
+#include "storage/pg_merge_copy.h"
+#include "storage/pg_narrow_look.h"
 #include "storage/pg_rollup_joiner.h"
 #include "storage/pg_rollup_ring.h"
 #include "storage/series_groups.h"
@@ -60,9 +63,13 @@ class PgBulkWriter {
     MergeClasses classes;
     PgRollupJoiner rollups;
   };
+  using Looks = std::map<std::int32_t, PgNarrowLook>;  // by received day
+  static absl::StatusOr<Looks> LookAround(PgConnection& connection, TrialId trial_id,
+                                          const std::vector<BulkWork>& works);
   absl::StatusOr<Laid> Lay(PgConnection& connection, TrialId trial_id, const KeepPlan& plan,
-                           const BulkWork& work, std::int32_t first_open_day, UsageLedger& usage);
-  absl::Status Copy(PgConnection& connection, TrialId trial_id, Laid& laid, UsageLedger& usage);
+                           const BulkWork& work, std::int32_t first_open_day, const Looks& looks,
+                           UsageLedger& usage);
+  void AddTo(MergeCopy& copy, TrialId trial_id, Laid& laid);
 
   PgRollupRing& rollup_ring_;
   SeriesGroups& groups_;

@@ -371,11 +371,11 @@ absl::Status PgMerger::CopySlice(PgConnection& connection, const Slice& slice, U
   STEPWELL_RETURN_IF_ERROR(
       work_->rollups.TakeRows(connection, NumbersOf(slice.series), groups_, usage));
   STEPWELL_RETURN_IF_ERROR(work_->rollups.HoldLines(connection));
-  MergeCopy copy(groups_, work_->classes, usage);
+  MergeCopy copy(groups_, usage);
   RowPlace place{.trial_id = trial_id, .writer_no = writer_no, .received_day = received_day};
   for (std::size_t i = 0; i < slice.merged.size(); ++i) {
     place.tick_no = work_->tick_nos[i];
-    copy.Add(place, i, slice.merged[i].ticks);
+    copy.Add(place, i, slice.merged[i].ticks, work_->classes);
     for (const EncodedColumn& column : slice.merged[i].ticks.columns) {
       growth_.NoteRows({work_->classes.ClassOf(column.series_no), received_day}, 1);
       ++result.metrics_rows_made;

@@ -2,6 +2,7 @@
 // one thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -24,6 +25,8 @@ class RollupCopy {
   std::int64_t AddColumn(const RowPlace& place, std::int32_t step_seconds,
                          const EncodedRollupColumn& column);
 
+  // Of both buffers.
+  std::size_t bytes() const { return columns_.bytes() + ticks_.bytes(); }
   // Copies what was added, inside the caller's transaction; empty afterwards.
   absl::Status Send(PgConnection& connection);
 

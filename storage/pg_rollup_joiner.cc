@@ -40,26 +40,27 @@ SqlText NarrowSql(const SqlText& ring) {
 }
 constexpr int kNarrowFirstColumn = 3;
 
-// The rows on some grids. $1 trial, $2 series, $3 step, $4 and $5 times of the grids, $6 writer, $7
-// numbers of the grids, $8 class.
-constexpr char kOnGrids[] =
-    " m where m.trial_id = $1 and m.series_no = any($2) and m.step_seconds = $3 and "
-    "m.first_time_us between $4 and $5 and m.writer_no = $6 and m.tick_no = any($7) and "
-    "m.keep_class = $8";
+// The rows on some grids. $1 trial, $2 writer, $3 numbers of the grids, $4 step, $5 class, $6 and $7 times of the
+// grids.
+#define STEPWELL_ON_GRIDS                                                                          \
+  " m where m.trial_id = $1 and m.writer_no = $2 and m.tick_no = any($3) and m.step_seconds = $4 " \
+  "and m.keep_class = $5 and m.first_time_us between $6 and $7"
 
+// By the index of writers and numbers: it costs what lies on the grids, however many series the trial has.
 SqlText SeriesSql(const SqlText& ring) {
-  return SqlCat({"select distinct m.series_no from ", ring, kOnGrids});
+  return SqlCat({"select distinct m.series_no from ", ring, STEPWELL_ON_GRIDS});
 }
 
+// $8: series.
 SqlText TakeRowsSql(const SqlText& ring) {
-  return SqlCat({"delete from ", ring, kOnGrids,
-                 " returning " STEPWELL_ROLLUPS_BYTES
-                 ", series_no, tick_no, first_time_us, last_time_us, ",
+  return SqlCat({"delete from ", ring,
+                 STEPWELL_ON_GRIDS " and m.series_no = any($8) returning " STEPWELL_ROLLUPS_BYTES
+                                   ", series_no, tick_no, first_time_us, last_time_us, ",
                  RollupColumns()});
 }
 constexpr int kTakenFirstColumn = 5;
 
-// $1 trial, $2 writer, $3 numbers, $4 step, $5 class.
+// $1 to $5 as above.
 SqlText DropGridsSql(const SqlText& ring) {
   return SqlCat({"delete from ", ring,
                  " t where trial_id = $1 and writer_no = $2 and tick_no = any($3) and "
@@ -75,16 +76,6 @@ RollupPart PartOf(const Rollup& rollup, const MergeClasses& classes, std::int16_
     if (classes.ClassOf(series.series_no) == keep_class) part.series.push_back(&series);
   }
   return part;
-}
-
-std::vector<RollupPiece> PiecesOf(const std::vector<StretchRollups>& stretches,
-                                  std::size_t step_index) {
-  std::vector<RollupPiece> pieces;
-  for (const StretchRollups& stretch : stretches) {
-    const Rollup& rollup = stretch[step_index];
-    pieces.push_back(RollupPiece::Of(rollup.grid, rollup.first_time_us, rollup.last_time_us));
-  }
-  return pieces;
 }
 
 // Two refs of a writer may be one series. Rows are remembered, and asked for, by their series: of two of one stretch
@@ -111,7 +102,11 @@ absl::StatusOr<PgRollupJoiner> PgRollupJoiner::Plan(PgConnection& connection, co
   if (stretches.empty()) return joiner;
   for (const auto& [keep_class, series_nos] : classes.by_class()) {
     std::vector<Narrow> narrow;
-    if (options.narrow_rows == NarrowRows::kJoin) {
+    const bool may_join =
+        options.narrow_rows == NarrowRows::kJoin &&
+        (options.look == nullptr ||
+         options.look->MayJoin(place.writer_no, keep_class, series_nos, stretches));
+    if (may_join) {
       STEPWELL_ASSIGN_OR_RETURN(narrow, joiner.ReadNarrow(connection, keep_class, series_nos));
     }
     joiner.PlanClass(keep_class, stretches, std::move(narrow), options.day);
@@ -155,7 +150,8 @@ void PgRollupJoiner::PlanClass(std::int16_t keep_class,
       pieces.push_back(
           RollupPiece::Of(each.rollup.grid, each.rollup.first_time_us, each.rollup.last_time_us));
     }
-    for (const PlannedRollup& planned : PlanRollups(PiecesOf(stretches, step_index), pieces)) {
+    for (const PlannedRollup& planned :
+         PlanRollups(RollupPiecesOf(stretches, step_index), pieces)) {
       Row& row = rows_.emplace_back();
       row.keep_class = keep_class;
       row.step_index = step_index;
@@ -186,40 +182,36 @@ RollupHome PgRollupJoiner::HomeOf(const Row& row, const std::vector<StretchRollu
 }
 
 absl::Status PgRollupJoiner::FindSeries(PgConnection& connection) {
-  STEPWELL_ASSIGN_OR_RETURN(const PgResult all,
-                            connection.Exec(sql::kListSeriesOf, {Value(place_.trial_id), ""}));
-  std::vector<std::int32_t> all_series;
-  for (int i = 0; i < all.row_count(); ++i) all_series.push_back(all.Int32(i, 0));
   std::set<SeriesNo> found;
   for (const Row& row : rows_) {
     if (row.narrow.empty()) continue;
     STEPWELL_ASSIGN_OR_RETURN(
         const PgResult rows,
-        connection.Exec(SeriesSql(Ring("rollups", place_)), ParamsOf(row, all_series)));
+        connection.ExecKept(SeriesSql(Ring("rollups", place_)), RowParams(row)));
     for (int i = 0; i < rows.row_count(); ++i) found.insert(SeriesNo{rows.Int32(i, 0)});
   }
   narrow_series_.assign(found.begin(), found.end());
   return absl::OkStatus();
 }
 
-std::vector<PgParam> PgRollupJoiner::ParamsOf(const Row& row,
-                                              const std::vector<std::int32_t>& series_nos) const {
+std::vector<PgParam> PgRollupJoiner::GridParams(const Row& row) const {
+  std::vector<std::int64_t> tick_nos;
+  for (const Narrow& narrow : row.narrow) tick_nos.push_back(narrow.tick_no);
+  return {Value(place_.trial_id), Value(place_.writer_no), PgArray(tick_nos),
+          static_cast<std::int16_t>(kRollupSteps[row.step_index]), row.keep_class};
+}
+
+std::vector<PgParam> PgRollupJoiner::RowParams(const Row& row) const {
   std::int64_t first_time_us = row.narrow.front().rollup.first_time_us;
   std::int64_t last_time_us = row.narrow.front().rollup.last_time_us;
-  std::vector<std::int64_t> tick_nos;
   for (const Narrow& narrow : row.narrow) {
     first_time_us = std::min(first_time_us, narrow.rollup.first_time_us);
     last_time_us = std::max(last_time_us, narrow.rollup.last_time_us);
-    tick_nos.push_back(narrow.tick_no);
   }
-  return {Value(place_.trial_id),
-          PgArray(series_nos),
-          static_cast<std::int16_t>(kRollupSteps[row.step_index]),
-          first_time_us,
-          last_time_us,
-          Value(place_.writer_no),
-          PgArray(tick_nos),
-          row.keep_class};
+  std::vector<PgParam> params = GridParams(row);
+  params.emplace_back(first_time_us);
+  params.emplace_back(last_time_us);
+  return params;
 }
 
 absl::Status PgRollupJoiner::TakeRows(PgConnection& connection,
@@ -237,9 +229,11 @@ absl::Status PgRollupJoiner::TakeRows(PgConnection& connection,
 absl::Status PgRollupJoiner::TakeRowsOf(PgConnection& connection,
                                         const std::vector<std::int32_t>& series_nos,
                                         const SeriesGroups& groups, Row& row, UsageLedger& usage) {
+  std::vector<PgParam> params = RowParams(row);
+  params.push_back(PgArray(series_nos));
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
-      connection.Exec(TakeRowsSql(Ring("rollups", place_)), ParamsOf(row, series_nos)));
+      connection.ExecKept(TakeRowsSql(Ring("rollups", place_)), std::move(params)));
   for (Narrow& narrow : row.narrow) narrow.rollup.series.clear();
   for (int i = 0; i < rows.row_count(); ++i) {
     const SeriesNo series_no{rows.Int32(i, 1)};
@@ -292,7 +286,7 @@ void PgRollupJoiner::CopyInto(const std::vector<MergedStretch>& merged,
     RowPlace place = place_;
     place.keep_class = row.keep_class;
     place.tick_no = tick_nos[row.first_stretch];
-    copy.AddRollup(place, row.home, EncodeParts(parts), !row.has_grid);
+    copy.AddRollup(place, row.home, EncodeParts(parts), !row.has_grid, classes);
     row.has_grid = true;
   }
 }
@@ -301,13 +295,9 @@ absl::Status PgRollupJoiner::DropGrids(PgConnection& connection, const SeriesGro
                                        UsageLedger& usage) {
   for (const Row& row : rows_) {
     if (row.narrow.empty()) continue;
-    std::vector<std::int64_t> tick_nos;
-    for (const Narrow& narrow : row.narrow) tick_nos.push_back(narrow.tick_no);
     STEPWELL_ASSIGN_OR_RETURN(
         const PgResult rows,
-        connection.Exec(DropGridsSql(Ring("rollup_ticks", place_)),
-                        {Value(place_.trial_id), Value(place_.writer_no), PgArray(tick_nos),
-                         static_cast<std::int16_t>(kRollupSteps[row.step_index]), row.keep_class}));
+        connection.ExecKept(DropGridsSql(Ring("rollup_ticks", place_)), GridParams(row)));
     for (int i = 0; i < rows.row_count(); ++i) {
       usage.Subtract({place_.trial_id, place_.received_day, row.keep_class,
                       groups.GroupOf(place_.trial_id, SeriesNo{rows.Int32(i, 1)})},

@@ -23,6 +23,7 @@
 #include "storage/merge_plan.h"
 #include "storage/pg_connection.h"
 #include "storage/pg_merge_copy.h"
+#include "storage/pg_narrow_look.h"
 #include "storage/pg_param.h"
 #include "storage/rollup_ring.h"
 #include "storage/row_place.h"
@@ -39,11 +40,13 @@ class PgRollupJoiner {
   struct Options {
     NarrowRows narrow_rows = NarrowRows::kJoin;
     Day day = Day::kGoesOn;
+    // Of the day, taken in the same transaction, with the writer among its writers; null = its narrow rows are read.
+    const PgNarrowLook* look = nullptr;
   };
 
   PgRollupJoiner() = default;
-  // One statement per class of `classes`, some more where narrow rows are to be joined. `place` without
-  // class and number; `stretches` are those of the work, without series.
+  // One statement per class of `classes`, none where a look says that nothing is joined, some more where narrow rows are
+  // to be joined. `place` without class and number; `stretches` are those of the work, without series.
   static absl::StatusOr<PgRollupJoiner> Plan(PgConnection& connection, const RowPlace& place,
                                              const MergeClasses& classes,
                                              const std::vector<StretchRollups>& stretches,
@@ -94,8 +97,9 @@ class PgRollupJoiner {
   absl::Status FindSeries(PgConnection& connection);
   absl::Status TakeRowsOf(PgConnection& connection, const std::vector<std::int32_t>& series_nos,
                           const SeriesGroups& groups, Row& row, UsageLedger& usage);
-  // Of the statements about the rows on the narrow grids of `row`.
-  std::vector<PgParam> ParamsOf(const Row& row, const std::vector<std::int32_t>& series_nos) const;
+  // Of the statements about the narrow grids of `row`, and about the rows on them.
+  std::vector<PgParam> GridParams(const Row& row) const;
+  std::vector<PgParam> RowParams(const Row& row) const;
 
   RowPlace place_;
   std::vector<Row> rows_;

@@ -89,6 +89,16 @@ RollupPiece RollupPiece::Of(const RollupGrid& grid, std::int64_t first_time_us,
           .bucket_count = static_cast<std::int64_t>(grid.buckets.size())};
 }
 
+std::vector<RollupPiece> RollupPiecesOf(std::span<const StretchRollups> stretches,
+                                        std::size_t step_index) {
+  std::vector<RollupPiece> pieces;
+  for (const StretchRollups& stretch : stretches) {
+    const Rollup& rollup = stretch[step_index];
+    pieces.push_back(RollupPiece::Of(rollup.grid, rollup.first_time_us, rollup.last_time_us));
+  }
+  return pieces;
+}
+
 std::vector<PlannedRollup> PlanRollups(std::span<const RollupPiece> stretches,
                                        std::span<const RollupPiece> narrow) {
   std::vector<Member> members;

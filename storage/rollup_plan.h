@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "storage/rollup.h"
+#include "storage/rollup_stretches.h"
 
 namespace stepwell {
 
@@ -38,6 +39,10 @@ struct RollupPiece {
   static RollupPiece Of(const RollupGrid& grid, std::int64_t first_time_us,
                         std::int64_t last_time_us);
 };
+
+// Of each stretch the one of this step of kRollupSteps.
+std::vector<RollupPiece> RollupPiecesOf(std::span<const StretchRollups> stretches,
+                                        std::size_t step_index);
 
 // New stretches that follow each other, with narrow rows by their index, ascending.
 struct PlannedRollup {

@@ -1,13 +1,16 @@
-// What does a sample of load `day` cost the servers, and which part of it is whose? The load of bench/rivals alone: a real
-// master on a real PostgreSQL, the client on the same two cores; a round is from the first byte until all is merged and rests.
+// What does a sample of load `day` (or, with --wide, of `wide`) cost the servers, and which part of it is whose? The load of
+// bench/rivals alone: a real master on a real PostgreSQL, the client on the same two cores; a round is from the first byte
+// until all is merged and rests.
 //   day.cpu_ns        processor time of master and PostgreSQL per sample
 //   day.master_ns, .master_system_ns, .postgres_ns, .postgres_system_ns  its four parts; PostgreSQL is all below the master
 //   day.faults        pages that were touched for the first time, of 1000 samples: on a virtual machine whose host keeps its
 //                     page tables each costs microseconds, on others a tenth of that
 //   day.wal           bytes of WAL per sample
+//   wide.cpu_ns, ...  the same of load `wide`
 // The first round is told on stderr and does not count: buffers and files are new there.
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -80,14 +83,46 @@ void Tell(int round, const Use& use, double acked_seconds, double samples) {
                use.wal_bytes / 1e6);
 }
 
-int Main(int rounds, int hours) {
+struct Plan {
+  std::string load;
+  int rounds = 0;
+  std::function<TickLoad(int round)> make;
+};
+
+Plan DayPlan(bool quick) {
+  const int hours = quick ? 8 : 24;
+  return {"day", quick ? 3 : 5, [hours](int round) { return MakeDay(round * hours, hours); }};
+}
+
+Plan WidePlan(bool quick) {
+  const int minutes = quick ? 2 : 10;
+  return {"wide", quick ? 3 : 5,
+          [minutes](int round) { return MakeWide(round * minutes, minutes); }};
+}
+
+void Print(const Plan& plan, const Runs& runs) {
+  const std::string against = "a sample of load `" + plan.load + "`, alone, until all is merged";
+  const auto print = [&](const char* name, const char* unit, const char* part, const char* bar,
+                         const std::vector<double>& values) {
+    PrintOurs(plan.load + "." + name, unit, against + ": " + part, OwnBar(bar), values);
+  };
+  print("cpu_ns", "ns", "master and PostgreSQL", "<= 100", runs.cpu);
+  print("master_ns", "ns", "the master's own time", "<= 55", runs.master);
+  print("master_system_ns", "ns", "the kernel's for the master", "<= 15", runs.master_system);
+  print("postgres_ns", "ns", "PostgreSQL's own time", "<= 20", runs.postgres);
+  print("postgres_system_ns", "ns", "the kernel's for PostgreSQL", "<= 15", runs.postgres_system);
+  print("faults", "pages/1000 samples", "pages touched first", "<= 10", runs.faults);
+  print("wal", "bytes/sample", "WAL", "<= 7", runs.wal);
+}
+
+int Main(const Plan& plan) {
   StayOnTwoCores();
-  TickLoad load = MakeDay(0, hours);
-  LoadedMaster ours("day", load);
+  TickLoad load = plan.make(0);
+  LoadedMaster ours(plan.load, load);
   Runs runs;
   std::int64_t sample_count = 0;
-  for (int round = 0; round <= rounds; ++round) {
-    if (round > 0) load = MakeDay(round * hours, hours);
+  for (int round = 0; round <= plan.rounds; ++round) {
+    if (round > 0) load = plan.make(round);
     const auto samples = static_cast<double>(load.sample_count);
     const Use before = ReadUse(ours);
     ours.Load(load);
@@ -99,19 +134,7 @@ int Main(int rounds, int hours) {
     sample_count += load.sample_count;
   }
   ours.CheckHeld(sample_count);
-  const std::string against = "a sample of load `day`, alone, until all is merged";
-  PrintOurs("day.cpu_ns", "ns", against + ": master and PostgreSQL", OwnBar("<= 100"), runs.cpu);
-  PrintOurs("day.master_ns", "ns", against + ": the master's own time", OwnBar("<= 55"),
-            runs.master);
-  PrintOurs("day.master_system_ns", "ns", against + ": the kernel's for the master",
-            OwnBar("<= 15"), runs.master_system);
-  PrintOurs("day.postgres_ns", "ns", against + ": PostgreSQL's own time", OwnBar("<= 20"),
-            runs.postgres);
-  PrintOurs("day.postgres_system_ns", "ns", against + ": the kernel's for PostgreSQL",
-            OwnBar("<= 15"), runs.postgres_system);
-  PrintOurs("day.faults", "pages/1000 samples", against + ": pages touched first", OwnBar("<= 10"),
-            runs.faults);
-  PrintOurs("day.wal", "bytes/sample", against, OwnBar("<= 7"), runs.wal);
+  Print(plan, runs);
   return 0;
 }
 
@@ -119,6 +142,12 @@ int Main(int rounds, int hours) {
 }  // namespace stepwell::bench
 
 int main(int argc, char** argv) {
-  const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
-  return quick ? stepwell::bench::Main(3, 8) : stepwell::bench::Main(5, 24);
+  bool quick = false;
+  bool wide = false;
+  for (int i = 1; i < argc; ++i) {
+    quick = quick || std::string(argv[i]) == "--quick";
+    wide = wide || std::string(argv[i]) == "--wide";
+  }
+  return stepwell::bench::Main(wide ? stepwell::bench::WidePlan(quick)
+                                    : stepwell::bench::DayPlan(quick));
 }

@@ -117,7 +117,8 @@ void LoadedMaster::Settle() {
     const auto ripe = sql_->Exec(kCountRipe);
     DieUnless(ripe.status());
     if (ripe->Int64(0, 0) == 0) return AwaitIdle([&] { return CpuSeconds(); });
-    absl::SleepFor(absl::Milliseconds(200));
+    // The question counts as PostgreSQL's own time: of hundreds of writers it takes milliseconds, and a minute may pass.
+    absl::SleepFor(absl::Seconds(1));
   }
   DieUnless(absl::DeadlineExceededError("what is ripe was not merged within 5 minutes"));
 }

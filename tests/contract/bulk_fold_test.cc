@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "storage/fold_plan.h"
+#include "storage/rollup_ring.h"
 #include "tests/contract/caps_store_test.h"
 #include "tests/support/codec_vectors.h"
 
@@ -236,6 +237,67 @@ TEST_F(BulkFold, JoinsTheRollupsOfSeveralWorksInOneTransaction) {
                    "from stepwell.recent_rollups r where r.trial_id = t.trial_id and r.tick_no = "
                    "t.tick_no and r.writer_no = t.writer_no)"),
             0);
+}
+
+// What a COPY costs before its first row is as much as some dozens of rows do, and a writer of six timings has six.
+TEST_F(BulkFold, OfManyWritersGoesWithOneCopyForEachTable) {
+  std::vector<OpenedWriter> writers;
+  for (int i = 0; i < 20; ++i) writers.push_back(OpenWriter("t"));
+  AddSeries(writers[0].trial_id, 3);
+  const std::vector<TickTable> first = {Table(3, 10)}, second = {Table(3, 100, kNowUs + kHourUs)};
+  const auto fold = [&](std::uint64_t sequence, const std::vector<TickTable>& tables) {
+    std::vector<WriterFold> folds;
+    for (const OpenedWriter& writer : writers) {
+      CommitTo(writer, sequence, sequence);
+      Count(writer, tables, expected_);
+      folds.push_back(FoldOf(writer, sequence - 1, sequence, tables));
+    }
+    const auto folded = folds_->FoldBulk(kEpoch, folds, DayOf(kNowUs));
+    ASSERT_TRUE(folded.ok() && *folded) << folded.status();
+  };
+  fold(1, first);
+  Run("create table stepwell.copied (relation text)");
+  Run("create function stepwell.notes_copy() returns trigger language plpgsql as "
+      "$$ begin insert into stepwell.copied values (tg_table_name); return null; end $$");
+  const int segment = RollupSegmentOf(DayOf(kNowUs));
+  const std::vector<std::string> tables = {"metrics_k0_20241004", "ticks_k0_20241004",
+                                           absl::StrCat("recent_rollups_", segment),
+                                           absl::StrCat("recent_rollup_ticks_", segment)};
+  for (const std::string& table : tables) {
+    Run(absl::StrCat("create trigger notes_copy after insert on stepwell.", table,
+                     " for each statement execute function stepwell.notes_copy()"));
+  }
+  fold(2, second);
+  for (const std::string& table : tables) {
+    EXPECT_EQ(
+        Number(absl::StrCat("select count(*) from stepwell.copied where relation = '", table, "'")),
+        1)
+        << table;
+  }
+  EXPECT_EQ(Number("select count(*) from stepwell.metrics"), 20 * 2 * 3);
+  EXPECT_EQ(ReadSamples(), expected_);
+  EXPECT_EQ(Text(RollupMismatchSql(Rollups::kExact)), "");
+  ExpectUsageAddsUp();
+}
+
+// A join costs what it joins: a trial may have a hundred thousand series.
+TEST_F(BulkFold, JoinsRollupsWithoutReadingTheSeriesOfTheTrial) {
+  const OpenedWriter writer = OpenWriter("t");
+  AddSeries(writer.trial_id, 2);
+  FillAndCount(writer, {Table(2, 300)});  // which metric groups they are of is known from here on
+  const auto other = Connect(url_);
+  ASSERT_TRUE(other->Begin().ok());
+  ASSERT_TRUE(other->Exec("lock table stepwell.series in access exclusive mode").ok());
+  for (int i = 1; i < 30; ++i) {
+    FillAndCount(writer, {Table(2, 300, kNowUs + i * 300 * std::int64_t{1'000'000})});
+    if (bulk_count_ <= i) break;
+  }
+  EXPECT_EQ(bulk_count_, 30) << "the series were asked for";
+  EXPECT_LT(Number("select count(*) from stepwell.recent_rollups where series_no = 1"),
+            2 * (15 + 6))
+      << "some were joined";
+  ASSERT_TRUE(other->Rollback().ok());
+  ExpectExact();
 }
 
 TEST_F(BulkFold, OneThatIsRefusedLeavesTheMergeOfAnotherTrialAsItWas) {
