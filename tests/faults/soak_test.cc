@@ -91,9 +91,13 @@ class SoakTest : public ::testing::Test {
   // Of a writer that opens, closes and is merged while the point is armed.
   bool KillMasterInAMerge() {
     ChildProcess& writer = BeginATrial();
+    const auto close_and_fold = [&] {
+      if (writer.running()) writer.Signal(SIGTERM);
+      (void)client_.Flush();
+    };
     const bool died =
         KillMasterAt({AnyOf({"merge_before_delete", "merge_before_commit", "merge_after_commit"})},
-                     0, [&] { (void)client_.Flush(); });
+                     0, close_and_fold);
     AwaitTheEndOf(writer);
     return died;
   }
@@ -109,14 +113,17 @@ class SoakTest : public ::testing::Test {
         << client_.Delete(doomed) << master_.LogTail();
     return died;
   }
-  // Beside the one that is checked, of one writer that closes by itself.
+  // Beside the one that is checked, of one writer.
   ChildProcess& BeginATrial() {
     beside_.push_back(absl::StrCat("beside-", beside_count_++));
-    return scene_.StartRawWriter(
+    ChildProcess& writer = scene_.StartRawWriter(
         0, master_.grpc_address(),
         {{"--trial", beside_.back()}, {"--log", scene_.path(beside_.back())}, {"--chunks", "3"}});
+    Pause(400, 600);  // until it has sealed them, and ends in order when it is told to
+    return writer;
   }
   void AwaitTheEndOf(ChildProcess& writer) {
+    if (writer.running()) writer.Signal(SIGTERM);
     EXPECT_EQ(writer.Wait(absl::Seconds(90)), "exit 0") << scene_.Logs() << master_.LogTail();
   }
   bool StopMasterFor(int low_ms, int high_ms) {
