@@ -2,7 +2,8 @@
 
 A machine that stops for half a minute fails a test of deadlines; a wrong program fails it again. What passes
 is told as "flaky", by name, and counts as passed; tests/run.sh fails where more than a few are. Never
-looked at twice: what a sanitizer found, and a run in which much failed.
+looked at twice: what a sanitizer found, what a checker found (a sample that is lost, doubled or changed, a bound
+that is broken), and a run in which much failed.
 
     second_look.py BUILD_DIR JUNIT: the rows of read_junit.py, some "failed" ones now "flaky"."""
 
@@ -18,6 +19,15 @@ import read_junit
 FAILED_MAX = 3  # more is no accident
 _SECONDS_MAX = 400
 _SANITIZER = re.compile(r"Sanitizer|runtime error: ")
+# What no slow machine makes: the verdict of tests/faults/checker; bounds_watch, and the one of a limit of memory; in
+# gtest's words what memory_limit_test and pg_store_faults_test compare with what must be stored.
+_VERDICTS = (r"checker: .*\b(?:missing|doubled|changed|never recorded) [1-9]",
+             r": \d+ (?:KiB resident|descriptors|threads), bound \d",
+             r'MemoryOf\(pid, "VmHWM"\)',
+             r"count\(distinct s\.value\)",
+             r"^  (?:Committed\(writer\)|JournalRows\(\))$",
+             r"max\(deadlocks\)")
+_VERDICT = re.compile("|".join(_VERDICTS), re.MULTILINE)
 _SEED = re.compile(r"^STEPWELL_TEST_SEED=(\d+)$", re.MULTILINE)
 
 
@@ -28,6 +38,10 @@ def part_of(output: str, test: str) -> str:
         return output
     end = output.find("[ RUN      ] ", begin + 1)
     return output[begin:] if end < 0 else output[begin:end]
+
+
+def may_be_an_accident(output: str, test: str) -> bool:
+    return not _SANITIZER.search(output) and not _VERDICT.search(part_of(output, test))
 
 
 def command(build: pathlib.Path, case: str, test: str) -> list[str]:
@@ -60,7 +74,7 @@ def look(build: pathlib.Path, junit: str) -> tuple[int, list[tuple[str, str, str
     for kind, test, why in rows:
         case = test if test in outputs else next((name for name, said in outputs.items() if f"] {test} (" in said
                                                   or f"] {test}, where" in said), None)
-        if kind == "failed" and case and not _SANITIZER.search(outputs[case]) and passes(
+        if kind == "failed" and case and may_be_an_accident(outputs[case], test) and passes(
                 build, case, test, outputs[case]):
             kind = "flaky"
         looked.append((kind, test, why))

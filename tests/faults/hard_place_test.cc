@@ -13,12 +13,12 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <random>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "tests/faults/seed.h"
 #include "tests/faults/worker_ledgers.h"
 #include "tests/support/child_process.h"
 #include "tests/support/master_process.h"
@@ -94,8 +94,7 @@ class HardPlaceTest : public ::testing::Test {
 
 TEST_F(HardPlaceTest, EverySampleArrivesAndTheTrialIsUntouched) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root for namespaces and mounts";
-  const std::uint32_t seed = std::random_device()();
-  std::cout << "seed " << seed << "\n";
+  const std::uint64_t seed = Seed() & 0xffffffff;
   testing::MasterProcess master({.scratch = scratch_.path()});
   ASSERT_TRUE(master.StartAndWait()) << master.LogTail();
 

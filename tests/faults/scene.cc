@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -14,16 +13,12 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "tests/faults/master_client.h"
+#include "tests/faults/seed.h"
 
 namespace stepwell::faults {
 namespace {
 
 constexpr char kTrial[] = "faults";
-
-std::uint64_t Seed() {
-  const char* given = std::getenv("STEPWELL_TEST_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-}
 
 std::string Tail(const std::string& path, std::size_t bytes) {
   std::ifstream file(path);
@@ -39,8 +34,7 @@ Scene::Scene(const std::string& name)
       seed_(Seed()),
       random_(seed_),
       spool_dir_(scratch_ / "spool") {
-  std::cout << name_ << ": seed " << seed_ << " (STEPWELL_TEST_SEED=" << seed_
-            << " repeats it), in " << scratch_.path() << "\n";
+  std::cout << name_ << ": in " << scratch_.path() << "\n";
   mkdir(spool_dir_.c_str(), 0700);
 }
 

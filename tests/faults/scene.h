@@ -32,7 +32,7 @@ using testing::MasterProcess;
 
 class Scene {
  public:
-  // Prints the seed: STEPWELL_TEST_SEED, else a new one.
+  // Prints the seed (tests/faults/seed.h).
   explicit Scene(const std::string& name);
   ~Scene();
 

@@ -44,7 +44,7 @@ void ExpectEachStoredOnce(const testing::MasterProcess& master, const std::strin
   ASSERT_EQ(ReadStoredTrial(master.database_url(), trial, {series.begin(), series.end()}, stored),
             "");
   const Verdict verdict = Check(ledger, stored.samples, stored.gaps, Demand::kRecorded);
-  std::cout << "recorded " << ledger.samples.size() << ", " << verdict.ToText() << "\n";
+  std::cout << "recorded " << ledger.samples.size() << "\nchecker: " << verdict.ToText() << "\n";
   for (const std::string& gap : stored.gap_texts) std::cout << "gap: " << gap << "\n";
   EXPECT_TRUE(verdict.ok()) << verdict.ToText();
   EXPECT_EQ(verdict.declared_count, 0u) << "a declared gap is a lost sample all the same";

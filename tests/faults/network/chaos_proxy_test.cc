@@ -9,25 +9,19 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <functional>
-#include <iostream>
 #include <random>
 #include <thread>
 #include <utility>
 
 #include "tests/faults/network/weather.h"
+#include "tests/faults/seed.h"
 
 namespace stepwell::faults {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-
-std::uint64_t Seed() {
-  const char* given = std::getenv("STEPWELL_TEST_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device()();
-}
 
 bool Soon(const std::function<bool()>& condition) {
   const auto deadline = steady_clock::now() + std::chrono::seconds(30);
@@ -81,7 +75,6 @@ class Socket {
 class ChaosProxyTest : public ::testing::Test {
  protected:
   ChaosProxyTest() {
-    std::cout << "seed " << seed_ << " (STEPWELL_TEST_SEED)\n";
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tests/support/codec_vectors.h"
 #include "tests/unit/storage/placed_caps.h"
 
 namespace stepwell {
@@ -83,10 +84,10 @@ TEST(KeepClassesTest, KnowsTheAgesThatMayHold) {
 
 // Against all trials and groups one by one.
 TEST(KeepClassesTest, NoTrialHasAgesThatWereNotForeseen) {
-  const unsigned seed = std::random_device{}();
-  SCOPED_TRACE(absl::StrCat("seed ", seed));
-  std::mt19937 random(seed);
-  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
+  std::mt19937_64 random(testing::TestSeed());
+  const auto below = [&](int n) {
+    return static_cast<int>(random() % static_cast<std::uint64_t>(n));
+  };
   const std::vector<std::pair<std::int64_t, std::int64_t>> trial_projects = {
       {7, 1}, {8, 1}, {9, 2}};
   const std::vector<std::string> groups = {"", "gpu", "cpu"};
