@@ -101,6 +101,7 @@ class Comparison {
 
   void Missing(const Key& key, const LoggedSample& logged) {
     NoteAbsent(key);
+    if (logged.is_unsure) return;
     if (demand_ == Demand::kAcked && !logged.acked) return;
     if (verdict_.declared_count < declared_max_ && Declared(logged)) {
       ++verdict_.declared_count;

@@ -65,7 +65,7 @@ struct Allowance {
 
 enum class Demand {
   kAcked,     // what is acked must be there; what is not acked may be
-  kRecorded,  // so must all that was recorded
+  kRecorded,  // so must all that was recorded, but for what its producer may not have come to
 };
 
 struct Verdict {

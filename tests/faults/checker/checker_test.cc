@@ -102,6 +102,25 @@ const Row kRows[] = {
        h.stored.push_back(h.stored[30]);
      },
      &Verdict::doubled_count, 1},
+    {"its producer may have been killed before it, and absent",
+     [](History& h) {
+       h.ledger.samples[30].is_unsure = true;
+       DropStored(h, 30);
+     },
+     nullptr, 0, Demand::kRecorded},
+    {"its producer may have been killed before it, and doubled",
+     [](History& h) {
+       h.ledger.samples[30].is_unsure = true;
+       h.stored.push_back(h.stored[30]);
+     },
+     &Verdict::doubled_count, 1, Demand::kRecorded},
+    {"its producer may have been killed before it, and the one before is absent",
+     [](History& h) {
+       h.ledger.samples[33].is_unsure = true;
+       DropStored(h, 33);
+       DropStored(h, 30);
+     },
+     &Verdict::missing_count, 1, Demand::kRecorded},
     {"dropped within a declared gap",
      [](History& h) {
        DropStored(h, 30);
@@ -314,9 +333,38 @@ TEST(LedgerTest, ReadsBackWhatAProducerWroteAndLeavesATornLineOut) {
   std::remove(path.c_str());
 }
 
+TEST(LedgerTest, OfAProducerThatWritesBeforeItRecordsTheLinesBehindItsLastWordAreUnsure) {
+  const std::string path = ::testing::TempDir() + "ledger_test_done" + std::to_string(getpid());
+  const std::string line = SampleLine({"faults/checked", 3, 12, 12, true, kStartUs, 1U, false});
+  struct Text {
+    std::string text;
+    std::uint64_t count;
+    std::uint64_t unsure_count;
+  };
+  for (const Text& row : {Text{line + line, 2, 0}, Text{"done 0\n" + line + line, 2, 2},
+                          Text{"done 0\n" + line + "done 1\n" + line + line, 3, 2},
+                          Text{"done 0\n" + line + "done 1\ndropped 0\n", 1, 0},
+                          // A word that was torn counts for nothing.
+                          Text{"done 0\n" + line + line + "done 2", 2, 2}}) {
+    SCOPED_TRACE(row.text);
+    {
+      std::ofstream file(path);
+      file << row.text;
+    }
+    // Behind another file, which is sure of all.
+    Ledger ledger;
+    ledger.samples.resize(5);
+    ASSERT_EQ(ReadLedger(path, ledger), "");
+    EXPECT_EQ(ledger.samples.size(), 5 + row.count);
+    EXPECT_EQ(ledger.unsure_count(), row.unsure_count);
+    EXPECT_FALSE(ledger.samples[4].is_unsure);
+  }
+  std::remove(path.c_str());
+}
+
 TEST(LedgerTest, RefusesWhatItDoesNotUnderstand) {
   const std::string path = ::testing::TempDir() + "ledger_test_bad" + std::to_string(getpid());
-  for (const char* line : {"x 1\n", "r faults/checked 0\n", "ack 1\n", "ack many\n"}) {
+  for (const char* line : {"x 1\n", "r faults/checked 0\n", "ack 1\n", "ack many\n", "done 1\n"}) {
     {
       std::ofstream file(path);
       file << line;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 
 namespace stepwell::faults {
@@ -27,6 +28,11 @@ bool ParseSample(std::istringstream& fields, LoggedSample& sample) {
 std::uint64_t Ledger::acked_count() const {
   return static_cast<std::uint64_t>(
       std::count_if(samples.begin(), samples.end(), [](const auto& s) { return s.acked; }));
+}
+
+std::uint64_t Ledger::unsure_count() const {
+  return static_cast<std::uint64_t>(
+      std::count_if(samples.begin(), samples.end(), [](const auto& s) { return s.is_unsure; }));
 }
 
 double ValueOf(std::uint64_t seed, int rank, std::int64_t number) {
@@ -58,6 +64,7 @@ std::string ReadLedger(const std::string& path, Ledger& ledger) {
   text.resize(text.rfind('\n') + 1);  // npos + 1 = 0
   const std::size_t first = ledger.samples.size();
   std::istringstream lines(text);
+  std::optional<std::uint64_t> done;
   int line_no = 0;
   for (std::string line; std::getline(lines, line);) {
     ++line_no;
@@ -70,12 +77,18 @@ std::string ReadLedger(const std::string& path, Ledger& ledger) {
       good = ParseSample(fields, ledger.samples.emplace_back());
     } else if (kind == "ack" && fields >> count && count <= ledger.samples.size() - first) {
       for (std::size_t i = 0; i < count; ++i) ledger.samples[first + i].acked = true;
+    } else if (kind == "done" && fields >> count && count <= ledger.samples.size() - first) {
+      done = count;
     } else if (kind == "dropped" && fields >> count) {
       ledger.dropped_count += count;
     } else {
       good = false;
     }
     if (!good) return path + ":" + std::to_string(line_no) + ": cannot be understood: " + line;
+  }
+  for (std::size_t i = first + done.value_or(ledger.samples.size() - first);
+       i < ledger.samples.size(); ++i) {
+    ledger.samples[i].is_unsure = true;
   }
   return "";
 }

@@ -6,11 +6,14 @@
 //   r faults/checked 0 17 17 e 1790000000000017 4059000000000000
 //   r timing/step 0 3 3 a 1790000000000000 -
 //   ack 2
+//   done 2
 //   dropped 0
 //
 // r: series, rank, number of the sample, batch (-1 = none), time in µs (e exact, a about), bits of
 // the value ("-" = not known to the producer). ack N: the first N of this file's samples are acked.
-// dropped N: so many events the recorder gave up. Knows nothing of how samples travel.
+// dropped N: so many events the recorder gave up. done N: of a producer that writes its lines before it
+// records, that the first N are recorded: one that is killed may have recorded those behind them or
+// not. Knows nothing of how samples travel.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +33,8 @@ struct LoggedSample {
   std::int64_t time_us = 0;
   std::optional<std::uint64_t> value_bits;
   bool acked = false;
+  // Its producer may have been killed before it recorded this.
+  bool is_unsure = false;
 };
 
 // The one series whose samples are told apart by their value: its time and batch are the recorder's.
@@ -40,6 +45,7 @@ struct Ledger {
   std::uint64_t dropped_count = 0;
 
   std::uint64_t acked_count() const;
+  std::uint64_t unsure_count() const;
 };
 
 // The value of the sample `number` of `rank`: all bits of a double in use, never NaN.

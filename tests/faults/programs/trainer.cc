@@ -4,7 +4,8 @@
 // without steps and scopes, so that each event of the recorder is one sample. With --workers N it
 // forks N workers after its first step, each of which records a series of its own at the same rate
 // into a ledger of its own (the log's name, "-w", its number) and leaves by _exit: at the end, or after
-// --worker-samples. With --leave-open 1 it exits without closing. Its writer brings the token in TRAINER_TOKEN.
+// --worker-samples. With --log-ahead 1 it writes what it is about to record before it does, and
+// afterwards that it did: one that somebody kills is asked for all that it had recorded. With --leave-open 1 it exits without closing. Its writer brings the token in TRAINER_TOKEN.
 //
 // With --held 1 the thread that trains is held by the kernel: it may sleep until its next step and write
 // to its ledger, and any other system call in a step ends the process with exit code 90 and the call's
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <chrono>
@@ -70,6 +72,7 @@ class Trainer {
         worker_sample_count_(options.Number("--worker-samples")),
         own_exit_(static_cast<int>(options.Number("--own-exit"))),
         ask_at_(options.Number("--ask-at")),
+        logs_ahead_(options.Number("--log-ahead") != 0),
         log_path_(options.Text("--log")),
         log_(OpenLog(log_path_)),
         recorder_({.spool_dir = options.Text("--spool-dir"),
@@ -88,6 +91,7 @@ class Trainer {
   int own_exit() const { return own_exit_; }
 
   void Run(std::int64_t step_count, std::int64_t die_at) {
+    LogDone();
     if (scopes_) recorder_.StepBegin();
     auto due = steady_clock::now();
     for (std::int32_t step = 0; step < step_count && g_stop == 0; ++step) {
@@ -105,6 +109,7 @@ class Trainer {
       if (scopes_) recorder_.StepEnd(step);
       slowest_ = std::max(slowest_, steady_clock::now() - begin);
       if (scopes_) LogScopes(start_us, step);
+      LogDone();
       Write();
       if (is_plain()) Say(step);
       if (step == 0) Warm();
@@ -217,20 +222,31 @@ class Trainer {
 
   // `batch` of the numbered ones: -1 when the step will never end.
   void RecordSamples(std::int64_t start_us, std::int32_t batch) {
+    for (int i = 0; i < kNumberedPerStep; ++i) {
+      Log({kNumberedSeries, rank_, numbered_count_ + i, batch, false, start_us,
+           std::bit_cast<std::uint64_t>(static_cast<double>(numbered_count_ + i))});
+    }
+    std::array<std::int64_t, kCheckedPerStep> times_us{};
+    for (int i = 0; i < kCheckedPerStep; ++i) {
+      const std::int64_t number = checked_count_ + i;
+      times_us[static_cast<std::size_t>(i)] = checked_us_ = std::max(checked_us_ + 1, NowUs());
+      Log({"faults/checked", rank_, number, static_cast<std::int32_t>(number), true, checked_us_,
+           std::bit_cast<std::uint64_t>(ValueOf(seed_, rank_, number))});
+    }
+    if (logs_ahead_) Write();
     for (int i = 0; i < kNumberedPerStep; ++i, ++numbered_count_) {
-      const auto value = static_cast<double>(numbered_count_);
-      recorder_.Record(numbered_, value);
-      Log({kNumberedSeries, rank_, numbered_count_, batch, false, start_us,
-           std::bit_cast<std::uint64_t>(value)});
+      recorder_.Record(numbered_, static_cast<double>(numbered_count_));
     }
-    for (int i = 0; i < kCheckedPerStep; ++i, ++checked_count_) {
-      const double value = ValueOf(seed_, rank_, checked_count_);
-      checked_us_ = std::max(checked_us_ + 1, NowUs());
-      stepwell_record_at(checked_.id(), static_cast<std::int32_t>(checked_count_), checked_us_,
-                         value);
-      Log({"faults/checked", rank_, checked_count_, static_cast<std::int32_t>(checked_count_), true,
-           checked_us_, std::bit_cast<std::uint64_t>(value)});
+    for (const std::int64_t time_us : times_us) {
+      stepwell_record_at(checked_.id(), static_cast<std::int32_t>(checked_count_), time_us,
+                         ValueOf(seed_, rank_, checked_count_));
+      ++checked_count_;
     }
+  }
+
+  // Of all lines so far.
+  void LogDone() {
+    if (logs_ahead_) pending_ += "done " + std::to_string(line_count_) + "\n";
   }
 
   void LogScopes(std::int64_t start_us, std::int32_t step) {
@@ -273,6 +289,7 @@ class Trainer {
   const std::int64_t worker_sample_count_;
   const int own_exit_;  // -1 = none
   const std::int64_t ask_at_;
+  const bool logs_ahead_;
   const std::string log_path_;
   const int log_;
   Recorder recorder_;
@@ -308,6 +325,7 @@ int Main(int argc, char** argv) {
                                 {"--leave-open", "0"},
                                 {"--held", "0"},
                                 {"--ask-at", "-1"},
+                                {"--log-ahead", "0"},
                                 {"--disturb", "0"},
                                 {"--close-wait-ms", "60000"}});
   signal(SIGTERM, [](int) { g_stop = 1; });
