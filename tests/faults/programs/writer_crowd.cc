@@ -2,10 +2,10 @@
 // --writers writers of its own, each of which appends a frame of one sample once a second to its spool,
 // from where its stream takes it. Ranks are numbered from --rank on. Each second a line on stdout:
 //
-//   crowd 0, 12 s: appended 6000, acked 5900, behind 0
+//   crowd 0, 12 s: appended 6000, acked 5900, behind 0, marks 1, waiting 0
 // The number is the first rank.
-// behind: writers that have a frame which no master has acked for five seconds. SIGTERM: appends no
-// more, waits until all is acked.
+// behind: writers that have a frame which no master has acked for five seconds. SIGUSR1 is a mark; waiting:
+// writers that were acked nothing since the last one. SIGTERM: appends no more, waits until all is acked.
 //
 // Exit code: 0 all is acked, 3 not within --close-wait-ms.
 #include <fcntl.h>
@@ -48,6 +48,7 @@ constexpr std::uint64_t kBehindSeconds = 5;
 constexpr std::size_t kTurnsOfLook = 5;
 
 volatile sig_atomic_t g_stop = 0;
+volatile sig_atomic_t g_marks = 0;
 
 std::int64_t NowUs() {
   return std::chrono::duration_cast<std::chrono::microseconds>(
@@ -72,6 +73,8 @@ struct Writer {
   std::shared_ptr<OutboundWriter> outbound;
   int rank = 0;
   std::size_t agent = 0;
+  // What was acked at the last mark.
+  std::uint64_t acked_before = 0;
 };
 
 class Crowd {
@@ -104,6 +107,7 @@ class Crowd {
         Append(writers_[i]);
       }
       WriteLog();
+      Mark();
       Look(turn);
       if (turn % kTurns == kTurns - 1) Say(turn / kTurns + 1);
       due = std::max(due + milliseconds(1000 / kTurns), steady_clock::now() - milliseconds(1000));
@@ -171,6 +175,13 @@ class Crowd {
     if (number % 60 == 59) writer.spool->Trim().IgnoreError();
   }
 
+  void Mark() {
+    const int marks = g_marks;
+    if (marks == mark_count_) return;
+    mark_count_ = marks;
+    for (Writer& writer : writers_) writer.acked_before = writer.outbound->status().acked_sequence;
+  }
+
   void Look(int turn) {
     for (std::size_t i = static_cast<std::size_t>(turn) % kTurnsOfLook; i < agents_.size();
          i += kTurnsOfLook) {
@@ -193,14 +204,16 @@ class Crowd {
   void Say(int second) const {
     std::uint64_t acked = 0;
     int behind = 0;
+    int waiting = 0;
     for (const Writer& writer : writers_) {
       const std::uint64_t mark = writer.outbound->status().acked_sequence;
       acked += mark;
       behind += mark + kBehindSeconds < writer.spool->last_sequence() ? 1 : 0;
+      waiting += mark == writer.acked_before ? 1 : 0;
     }
-    std::printf("crowd %d, %d s: appended %llu, acked %llu, behind %d\n", writers_.front().rank,
-                second, static_cast<unsigned long long>(appended_),
-                static_cast<unsigned long long>(acked), behind);
+    std::printf("crowd %d, %d s: appended %llu, acked %llu, behind %d, marks %d, waiting %d\n",
+                writers_.front().rank, second, static_cast<unsigned long long>(appended_),
+                static_cast<unsigned long long>(acked), behind, mark_count_, waiting);
     std::fflush(stdout);
   }
 
@@ -217,6 +230,7 @@ class Crowd {
   std::vector<std::unique_ptr<Agent>> agents_;
   std::vector<Writer> writers_;
   std::uint64_t appended_ = 0;
+  int mark_count_ = 0;
   std::string pending_;
 };
 
@@ -241,6 +255,7 @@ int Main(int argc, char** argv) {
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
   signal(SIGTERM, [](int) { g_stop = 1; });
+  signal(SIGUSR1, [](int) { g_marks = g_marks + 1; });
   Crowd crowd(options);
   crowd.Run();
   const int code = crowd.Finish(milliseconds(options.Number("--close-wait-ms"))) ? 0 : 3;
