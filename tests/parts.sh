@@ -159,15 +159,13 @@ part_release() {
   run_ctest release waiting -j "$at_once" -L "$waiting" "${without_slow[@]}"
 }
 
-# The fault matrix alone (--faults): one after the other, for each starts masters, agents and producers.
+# The fault matrix alone (--faults): one on a core, for each starts masters, agents and producers; the long ones, which
+# take a whole machine each, one after the other.
 part_faults() {
   build release stepwell_tests_faults || return
   pgbouncer_program
-  if [[ $short == yes ]]; then
-    run_ctest release faults -L '^faults$'
-  else
-    run_ctest release faults -L '^faults(_long)?$'
-  fi
+  run_ctest release faults -j "$jobs" -L '^faults$'
+  [[ $short == yes ]] || run_ctest release faults_long -L '^faults_long$'
 }
 
 # What others build against: `cmake --install` into an empty folder, then a program outside the tree.

@@ -2,12 +2,34 @@
 
 import pathlib
 import re
+import subprocess
 import unittest
 
 TESTS = pathlib.Path(__file__).parents[2]
 
 
+# Says what it runs of a build's tests, and runs none of it.
+STUBS = """
+source tests/parts.sh
+build() { :; }
+prometheus_programs() { :; }
+pgbouncer_program() { :; }
+run_ctest() { echo "$@"; }
+jobs=2 long=no short=no
+"""
+
+
+def said(words: str) -> list[str]:
+    done = subprocess.run(["bash", "-c", STUBS + words], cwd=TESTS.parent, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
 class PartsTest(unittest.TestCase):
+    def test_fault_tests_run_on_all_cores_and_the_long_ones_alone(self):
+        self.assertEqual(["release faults -j 2 -L ^faults$"], said("short=yes; part_faults"))
+        self.assertEqual(["release faults -j 2 -L ^faults$", "release faults_long -L ^faults_long$"],
+                         said("part_faults"))
+
     def test_every_fuzzer_is_run_by_its_noun(self):
         part = re.search(r"^part_fuzz\(\) \{\n(.*?)^\}", (TESTS / "parts.sh").read_text(), re.DOTALL | re.MULTILINE)
         self.assertIsNotNone(part)
