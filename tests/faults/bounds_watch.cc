@@ -1,6 +1,7 @@
 // Holds each master and agent of each fault test to the checker's bounds, whoever started it: looks
 // four times a second at the programs below this process and judges the most that it saw when the test
-// has ended. Nothing calls it; it is there by being linked.
+// has ended. Nothing calls it; it is there by being linked. That it saw somebody is looked at, too: a watch
+// that looks past them would find nothing too much.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "tests/faults/checker/bounds.h"
+#include "tests/faults/scene.h"
 
 namespace stepwell::faults {
 namespace {
@@ -99,18 +101,40 @@ class BoundsWatch : public ::testing::Environment {
     std::map<std::string, Usage> most_of_role;
     for (const auto& [pid, usage] : seen_) {
       const std::string role = usage.name.substr(0, usage.name.find(' '));
-      Bounds bounds = role == "serve" ? Bounds::OfMaster() : Bounds::OfAgent();
-      // A test that fills a limit holds the master to that one.
-      if (given_kib_[pid] > 0) bounds.memory_kib = given_kib_[pid];
+      const std::int64_t given_kib = given_kib_[pid];
+      const Bounds bounds = role != "serve" ? Bounds::OfAgent()
+                            : given_kib > 0 ? Bounds::OfMaster(given_kib)
+                                            : Bounds::OfMaster();
       for (const std::string& finding : Exceeded(usage, bounds)) ADD_FAILURE() << finding;
       Usage& most = most_of_role[role];
       TakeMost(usage, most);
       most.name = "the most of any " + role;
     }
     for (const auto& [role, usage] : most_of_role) std::cout << "bounds: " << ToText(usage) << "\n";
+    if (seen_.empty() && AnyStarted()) ADD_FAILURE() << "bounds: no master and no agent was seen";
   }
 
  private:
+  // Whether a test passed that did not say that it starts nobody.
+  static bool AnyStarted() {
+    const ::testing::UnitTest& all = *::testing::UnitTest::GetInstance();
+    for (int i = 0; i < all.total_test_suite_count(); ++i) {
+      const ::testing::TestSuite& suite = *all.GetTestSuite(i);
+      for (int k = 0; k < suite.total_test_count(); ++k) {
+        const ::testing::TestInfo& test = *suite.GetTestInfo(k);
+        if (test.should_run() && test.result()->Passed() && !SaysNobody(*test.result()))
+          return true;
+      }
+    }
+    return false;
+  }
+  static bool SaysNobody(const ::testing::TestResult& result) {
+    for (int i = 0; i < result.test_property_count(); ++i) {
+      if (result.GetTestProperty(i).key() == std::string(Scene::kStartsNobody)) return true;
+    }
+    return false;
+  }
+
   void Run() {
     std::unique_lock<std::mutex> lock(mu_);
     while (!changed_.wait_for(lock, std::chrono::milliseconds(250), [this] { return stopping_; })) {

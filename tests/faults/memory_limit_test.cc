@@ -18,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "base/worker.h"
 #include "stepwell/v1/query.grpc.pb.h"
+#include "tests/faults/checker/bounds.h"
 #include "tests/faults/database_text.h"
 #include "tests/faults/greedy_streams.h"
 #include "tests/faults/master_client.h"
@@ -25,12 +26,6 @@
 
 namespace stepwell::faults {
 namespace {
-
-#ifdef __SANITIZE_ADDRESS__
-constexpr std::int64_t kSanitizerBytes = std::int64_t{512} << 20;
-#else
-constexpr std::int64_t kSanitizerBytes = 0;
-#endif
 
 std::string ReadText(const std::string& path) {
   std::ifstream file(path);
@@ -185,7 +180,7 @@ void StayBelow(const Row& row) {
   MasterClient client(master.grpc_address());
   EXPECT_EQ(client.Flush(), "");
   told("in the end");
-  EXPECT_LT(MemoryOf(pid, "VmHWM"), (row.limit_mib << 20) + kSanitizerBytes);
+  EXPECT_LT(MemoryOf(pid, "VmHWM"), Bounds::OfMaster(row.limit_mib << 10).memory_kib << 10);
   EXPECT_EQ(DatabaseText(master.database_url(),
                          absl::StrCat("select count(*) || ' ' || count(distinct s.value) from"
                                       " stepwell.trials t, stepwell.samples(t.trial_id, 'test',"

@@ -97,6 +97,7 @@ class NeverHarmTest : public ::testing::Test {
 
 // The test of the tests: a thread that is held cannot do what a recorder must not.
 TEST_F(NeverHarmTest, AHeldThreadThatAsksTheKernelIsEnded) {
+  Scene::StartsNobody();
   StartHeld({{"--ask-at", "100"}});
   EXPECT_EQ(trainer_->Wait(absl::Seconds(60)), "exit 90");
   EXPECT_THAT(Said(), HasSubstr("trainer: system call 039 in a step\n"));  // getpid
@@ -236,6 +237,7 @@ TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForASpoolThatIsDeletedOrReplaced) {
 }
 
 TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForASpoolThatCannotBeMade) {
+  Scene::StartsNobody();
   const std::string spool = scene_.path("file");
   std::ofstream(spool) << "no directory";
   StartHeld({{"--spool-dir", spool}, {"--close-wait-ms", "0"}});
@@ -246,6 +248,7 @@ TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForASpoolThatCannotBeMade) {
 
 // The names fit, no ring does.
 TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForRingsThatFindNoRoom) {
+  Scene::StartsNobody();
   const std::string spool = scene_.path("small");
   if (const std::string why = MountSmallDisk(spool, "640k"); !why.empty()) GTEST_SKIP() << why;
   scene_.set_spool_dir(spool);

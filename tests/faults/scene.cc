@@ -44,6 +44,8 @@ Scene::~Scene() {
   agent_.Kill();
 }
 
+void Scene::StartsNobody() { ::testing::Test::RecordProperty(kStartsNobody, 1); }
+
 void Scene::Say(const std::string& what) const {
   std::cout << absl::StrFormat("%7.2f s  ", absl::ToDoubleSeconds(Elapsed())) << what << std::endl;
 }

@@ -77,6 +77,7 @@ int BeRank(const SmallMemory& memory, const std::string& root, Shared& shared) {
 }
 
 TEST(SharedLimitTest, AgentRule17_EightRanksThatGrowAtOnceTakeNoMoreThanThereIs) {
+  Scene::StartsNobody();
   Scene scene("shared limit");
   const std::string root = scene.path("small");
   if (const std::string why = MountSmallDisk(root, "128m"); !why.empty()) GTEST_SKIP() << why;

@@ -12,8 +12,11 @@ namespace {
 // AddressSanitizer's shadow and its zones around each object: a program that only tells its help has 269 MiB with it.
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::int64_t kSanitizerKib = 256 * 1024;
+// Of a limit that is filled, too.
+constexpr std::int64_t kSanitizerKibOfLimit = 512 * 1024;
 #else
 constexpr std::int64_t kSanitizerKib = 0;
+constexpr std::int64_t kSanitizerKibOfLimit = 0;
 #endif
 
 void Compare(const Usage& usage, const char* what, std::int64_t used, std::int64_t bound,
@@ -28,6 +31,11 @@ void Compare(const Usage& usage, const char* what, std::int64_t used, std::int64
 // At least twice what the fault tests were seen to need: an agent of 40 processes that record holds 340
 // descriptors, a master 40 of them and 40 threads. One of 200 agents has a thread and a connection for each.
 Bounds Bounds::OfMaster() { return {400 * 1024 + kSanitizerKib, 500, 400}; }
+Bounds Bounds::OfMaster(std::int64_t limit_kib) {
+  Bounds bounds = OfMaster();
+  bounds.memory_kib = limit_kib + kSanitizerKibOfLimit;
+  return bounds;
+}
 Bounds Bounds::OfAgent() { return {150 * 1024 + kSanitizerKib, 800, 60}; }
 
 Usage ReadUsage(int pid, const std::string& name) {

@@ -24,6 +24,8 @@ struct Bounds {
   std::int64_t threads = 0;
 
   static Bounds OfMaster();
+  // Of one that was given a limit of its memory, which a test may fill.
+  static Bounds OfMaster(std::int64_t limit_kib);
   static Bounds OfAgent();
 };
 

@@ -23,6 +23,16 @@ TEST(BoundsTest, EachOfThemIsHeldAndNamed) {
               ElementsAre("serve 7: 21 descriptors, bound 20", "serve 7: 11 threads, bound 10"));
 }
 
+TEST(BoundsTest, AMasterIsHeldToTheLimitThatItWasGiven) {
+  const Bounds given = Bounds::OfMaster(512 << 10);
+  EXPECT_EQ(given.descriptors, Bounds::OfMaster().descriptors);
+#ifdef __SANITIZE_ADDRESS__
+  EXPECT_EQ(given.memory_kib, 1024 << 10) << "with what AddressSanitizer needs";
+#else
+  EXPECT_EQ(given.memory_kib, 512 << 10);
+#endif
+}
+
 TEST(BoundsTest, TheKernelTellsWhatAProcessUses) {
   const Usage before = ReadUsage(getpid(), "test");
   EXPECT_GT(before.memory_kib, 1000);
