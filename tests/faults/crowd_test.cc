@@ -10,25 +10,18 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "tests/faults/child_pids.h"
 #include "tests/faults/master_client.h"
 #include "tests/faults/scene.h"
 
 namespace stepwell::faults {
 namespace {
-
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 // The last lines of a file that grows by some each second: it is read at each look.
 std::string ReadTail(const std::string& path) {
@@ -43,13 +36,8 @@ std::string ReadTail(const std::string& path) {
 // The postmaster and its children.
 class Postgres {
  public:
-  explicit Postgres(pid_t postmaster) : pids_{postmaster} {
-    const std::string children =
-        ReadText(absl::StrCat("/proc/", postmaster, "/task/", postmaster, "/children"));
-    for (const absl::string_view text : absl::StrSplit(children, ' ', absl::SkipWhitespace())) {
-      pid_t child = 0;
-      if (absl::SimpleAtoi(text, &child)) pids_.push_back(child);
-    }
+  explicit Postgres(pid_t postmaster) : pids_(ChildPids(postmaster)) {
+    pids_.insert(pids_.begin(), postmaster);
   }
   void Signal(int signal) const {
     for (const pid_t pid : pids_) kill(pid, signal);

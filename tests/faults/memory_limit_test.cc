@@ -19,6 +19,7 @@
 #include "base/worker.h"
 #include "stepwell/v1/query.grpc.pb.h"
 #include "tests/faults/checker/bounds.h"
+#include "tests/faults/child_pids.h"
 #include "tests/faults/database_text.h"
 #include "tests/faults/greedy_streams.h"
 #include "tests/faults/master_client.h"
@@ -47,13 +48,8 @@ std::int64_t MemoryOf(pid_t pid, const std::string& field) {
 
 // All processes of a PostgreSQL now.
 std::vector<pid_t> ProcessesOf(pid_t postmaster) {
-  std::vector<pid_t> pids{postmaster};
-  const std::string children =
-      ReadText(absl::StrCat("/proc/", postmaster, "/task/", postmaster, "/children"));
-  for (const absl::string_view text : absl::StrSplit(children, ' ', absl::SkipWhitespace())) {
-    pid_t child = 0;
-    if (absl::SimpleAtoi(text, &child)) pids.push_back(child);
-  }
+  std::vector<pid_t> pids = ChildPids(postmaster);
+  pids.insert(pids.begin(), postmaster);
   return pids;
 }
 
