@@ -36,11 +36,13 @@ while (($# > 0)); do
   esac
   shift
 done
-[[ -x $bin/fault_tests ]] || { echo "there is no $bin/fault_tests: build the target fault_tests first" >&2; exit 64; }
+[[ -x $bin/fault_tests && -x $bin/stepwell ]] ||
+  { echo "there is no $bin/fault_tests with its stepwell: build the target fault_tests first" >&2; exit 64; }
 
 logs=$root/build/test-results/soak
 # First "run SEED ROUND RATE MINUTES", then a line for each round that has ended:
-# "round SEED COMMIT SECONDS SAMPLES DECLARED FAULTS exact|FAILED". There while a run is not over.
+# "round SEED COMMIT SECONDS SAMPLES DECLARED FAULTS exact|FAILED", behind "kind SEED COUNT NAME..." of each kind of its
+# faults. There while a run is not over.
 rounds=$logs/rounds
 mkdir -p "$logs"
 if [[ $begin == resume ]]; then
@@ -61,11 +63,56 @@ sum() { awk -v column="$1" '$1 == "round" { sum += $column } END { print sum + 0
 each_of() { awk -v column="$1" -v end="$2" '$1 == "round" && $NF ~ end && !seen[$column]++ { print $column }' "$rounds" | paste -sd ' '; }
 count() { grep -c "^round .*$1\$" "$rounds"; }
 
+# Of all rounds: "COUNT x NAME" of each kind, in the order of their names; those that never happened, too.
+kinds() {
+  awk '$1 == "kind" { count = $3; sub(/^kind [0-9]+ [0-9]+ /, ""); sum[$0] += count }
+    END { for (name in sum) print sum[name] " x " name }' "$rounds" | LC_ALL=C sort -k 3 | paste -sd ',' | sed 's/,/, /g'
+}
+
+# Whether a source below the folders, of those that git knows, is newer than the executable.
+newer_sources() {
+  local executable=$1 file
+  shift
+  while IFS= read -r -d '' file; do
+    [[ $file -nt $executable ]] && return 0
+  done < <(git -c safe.directory='*' ls-files -z -- "$@")
+  return 1
+}
+
+# The commit that the executables are built of, as far as it can be told: that of the checkout, where they are newer than each
+# source; with a + where a source is changed in it. Else "unknown".
+commit_of_build() {
+  local commit shipped=() tests=() folder
+  for folder in base client/agent client/cli client/recorder client/traces migrations proto server storage; do
+    shipped+=("$folder/*.cc" "$folder/*.h" "$folder/*.proto" "$folder/*.sql")
+  done
+  tests=('tests/faults/*.cc' 'tests/faults/*.h' 'tests/support/*.cc' 'tests/support/*.h')
+  commit=$(git -c safe.directory='*' rev-parse --short HEAD 2>/dev/null) || { echo unknown; return; }
+  if newer_sources "$bin/stepwell" "${shipped[@]}" || newer_sources "$bin/fault_tests" "${tests[@]}"; then
+    echo unknown
+  elif [[ -n $(git -c safe.directory='*' status --porcelain -- "${shipped[@]}" "${tests[@]}") ]]; then
+    echo "$commit+"
+  else
+    echo "$commit"
+  fi
+}
+
+# Told once of what is run, also where the checkout moves on meanwhile, or the run: "build STAMP COMMIT".
+note_build() {
+  local stamp
+  stamp=$(stat -c '%Y.%s' "$bin/stepwell" "$bin/fault_tests" | paste -sd -)
+  commit=$(awk -v stamp="$stamp" '$1 == "build" && $2 == stamp { print $3; exit }' "$rounds")
+  [[ -n $commit ]] && return
+  commit=$(commit_of_build)
+  echo "build $stamp $commit" >>"$rounds"
+}
+
 child='' is_cut=no
 trap 'is_cut=yes; [[ -z $child ]] || kill "$child" 2>/dev/null' INT TERM HUP
 seed=$((first_seed + $(count '')))
 while (($(sum 4) < minutes * 60)) && [[ $is_cut == no ]]; do
   log=$logs/seed-$seed.log
+  note_build
   began=$SECONDS
   STEPWELL_TEST_SEED=$seed STEPWELL_SOAK_SECONDS=$round STEPWELL_SOAK_RATE=$rate \
     "$bin/fault_tests" --gtest_filter='SoakTest.*' >"$log" 2>&1 </dev/null &
@@ -80,13 +127,13 @@ while (($(sum 4) < minutes * 60)) && [[ $is_cut == no ]]; do
   child=''
   line=$(grep '^soak: ' "$log" | tail -n 1)
   value() { sed -n "s/.* $1 \([0-9]\+\).*/\1/p" <<<"$line"; }
+  told=$(sed -n "s/^soak kind: /kind $seed /p" "$log")
   what=FAILED where=", see ${log#"$root"/}"
   if ((rc == 0)) && [[ $(value ok) == 1 ]]; then
     what=exact where=''
     rm -f "$log"
   fi
-  commit=$(git -c safe.directory='*' rev-parse --short HEAD 2>/dev/null || echo unknown)
-  printf 'round %d %s %d %d %d %d %s\n' "$seed" "$commit" "$((SECONDS - began))" "$(value samples)" \
+  printf '%sround %d %s %d %d %d %d %s\n' "${told:+$told$'\n'}" "$seed" "$commit" "$((SECONDS - began))" "$(value samples)" \
     "$(value declared)" "$(value faults)" "$what" >>"$rounds"
   printf '%5d s  seed %d  %s%s  samples %d (all %d)  faults %d of %d (all %d)\n' "$(sum 4)" "$seed" "$what" \
     "$where" "$(value samples)" "$(sum 5)" "$(value faults)" "$(value tried)" "$(sum 7)"
@@ -95,6 +142,7 @@ done
 
 result="$(count exact) of $(count '') rounds exact"
 (($(count FAILED) == 0)) || result+=", not $(each_of 2 FAILED)"
+result+=$(kinds | sed 's/^./: &/')
 row="| $(date -u +%F) | $(each_of 3 '') | $first_seed to $((seed - 1)) | $(($(sum 4) / 60)) | $(sum 5) | $(sum 6) | $(sum 7) | $result |"
 (($(count '') == 0)) || echo "$row"
 if [[ $is_cut == yes ]]; then

@@ -2,7 +2,8 @@
 // to one master, and for as long as it is told (STEPWELL_SOAK_SECONDS, else a minute) one fault after
 // the other happens to one of them, each chosen by chance. Then all is well again, all must arrive but what
 // recorders themselves dropped, and the checker compares. A fault counts where it hit something: a signal
-// to a postmaster that is not there is none. The last line sums the round up for who adds rounds together.
+// to a postmaster that is not there is none. A line for each kind, and the last one sums the round up, for who adds rounds
+// together. Trials beside the one that is checked are made to be merged and deleted.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -14,7 +15,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "tests/faults/child_pids.h"
 #include "tests/faults/master_client.h"
 #include "tests/faults/network/chaos_proxy.h"
 #include "tests/faults/scene.h"
@@ -49,17 +52,72 @@ class SoakTest : public ::testing::Test {
     StartMaster();
     return was_there;
   }
-  // True: it died there. It may die before it is seen ready.
-  bool KillMasterAt(const std::string& point) {
+  // True: it died at one of them, of which so many passes are let through at most. It may die before it is seen ready.
+  bool KillMasterAt(
+      const std::vector<std::string>& points, int skip_max,
+      const std::function<void()>& urge = [] {}) {
     const auto deaths = [&] {
-      return master_.CountInLog(absl::StrCat("failpoint ", point, " exit"));
+      int count = 0;
+      for (const std::string& point : points) {
+        count += master_.CountInLog(absl::StrCat("failpoint ", point, " exit"));
+      }
+      return count;
     };
     const int before = deaths();
+    const std::string skipped = absl::StrCat("=exit@", scene_.Random(0, skip_max));
     master_.Kill();
-    master_.Start({absl::StrCat(point, "=exit@", scene_.Random(1, 10))});
-    if (!Eventually([&] { return !master_.running(); }, absl::Seconds(20))) master_.Kill();
+    master_.Start({absl::StrCat(absl::StrJoin(points, skipped + ";"), skipped)});
+    const auto is_dead = [&] {
+      if (master_.running()) urge();
+      return !master_.running();
+    };
+    if (!Eventually(is_dead, absl::Seconds(20))) master_.Kill();
     StartMaster();
     return deaths() > before;
+  }
+  std::string AnyOf(const std::vector<std::string>& points) {
+    return points[static_cast<std::size_t>(scene_.Random(0, static_cast<int>(points.size()) - 1))];
+  }
+  // What comes in bulk goes straight into leaves, by points of its own.
+  bool KillMasterInAFold() {
+    static const std::vector<std::vector<std::string>> kPoints = {
+        {"before_fold", "bulk_before_commit"},
+        {"fold_before_commit", "bulk_before_commit"},
+        {"fold_after_commit", "bulk_after_commit"},
+        {"after_fold_before_heads", "bulk_after_commit"}};
+    return KillMasterAt(kPoints[static_cast<std::size_t>(scene_.Random(0, 3))], 2,
+                        [&] { (void)client_.Flush(); });
+  }
+  // Of a writer that opens, closes and is merged while the point is armed.
+  bool KillMasterInAMerge() {
+    ChildProcess& writer = BeginATrial();
+    const bool died =
+        KillMasterAt({AnyOf({"merge_before_delete", "merge_before_commit", "merge_after_commit"})},
+                     0, [&] { (void)client_.Flush(); });
+    AwaitTheEndOf(writer);
+    return died;
+  }
+  // The deletion of a trial is a sweep of its rows. Afterwards nothing of it is left.
+  bool KillMasterInASweep() {
+    if (beside_.empty()) AwaitTheEndOf(BeginATrial());
+    const std::string doomed = beside_.back();
+    beside_.pop_back();
+    const bool died = KillMasterAt({AnyOf({"delete_before_commit", "delete_after_commit",
+                                           "sweep_before_commit", "sweep_after_commit"})},
+                                   0, [&] { (void)client_.Delete(doomed); });
+    EXPECT_TRUE(Eventually([&] { return client_.Delete(doomed).empty(); }, absl::Seconds(60)))
+        << client_.Delete(doomed) << master_.LogTail();
+    return died;
+  }
+  // Beside the one that is checked, of one writer that closes by itself.
+  ChildProcess& BeginATrial() {
+    beside_.push_back(absl::StrCat("beside-", beside_count_++));
+    return scene_.StartRawWriter(
+        0, master_.grpc_address(),
+        {{"--trial", beside_.back()}, {"--log", scene_.path(beside_.back())}, {"--chunks", "3"}});
+  }
+  void AwaitTheEndOf(ChildProcess& writer) {
+    EXPECT_EQ(writer.Wait(absl::Seconds(90)), "exit 0") << scene_.Logs() << master_.LogTail();
   }
   bool StopMasterFor(int low_ms, int high_ms) {
     const bool was_there = master_.running();
@@ -84,6 +142,15 @@ class SoakTest : public ::testing::Test {
     Pause(low_ms, high_ms);
     if (was_there) kill(postmaster, SIGCONT);
     return was_there;
+  }
+  // Any child of the postmaster, which ends all connections for it, recovers and goes on.
+  bool KillBackend() {
+    const pid_t postmaster = master_.PostmasterPid();
+    const std::vector<pid_t> children =
+        postmaster > 0 ? ChildPids(postmaster) : std::vector<pid_t>();
+    if (children.empty()) return false;
+    const int victim = scene_.Random(0, static_cast<int>(children.size()) - 1);
+    return kill(children[static_cast<std::size_t>(victim)], SIGKILL) == 0;
   }
   bool KillAgent() {
     const bool was_there = scene_.agent().running();
@@ -131,11 +198,17 @@ class SoakTest : public ::testing::Test {
   std::vector<Fault> Faults() {
     return {
         {"master killed", [&] { return KillMaster(); }},
-        {"master killed before an ack", [&] { return KillMasterAt("after_commit_before_ack"); }},
-        {"master killed behind the guard", [&] { return KillMasterAt("commit_after_guard"); }},
+        {"master killed before an ack",
+         [&] { return KillMasterAt({"after_commit_before_ack"}, 10); }},
+        {"master killed behind the guard",
+         [&] { return KillMasterAt({"commit_after_guard"}, 10); }},
+        {"master killed in a fold", [&] { return KillMasterInAFold(); }},
+        {"master killed in a merge", [&] { return KillMasterInAMerge(); }},
+        {"master killed in a sweep", [&] { return KillMasterInASweep(); }},
         {"master stopped", [&] { return StopMasterFor(100, 3000); }},
         {"master ended", [&] { return EndMaster(); }},
         {"postgres killed", [&] { return SignalPostgres(SIGKILL); }},
+        {"a child of postgres killed", [&] { return KillBackend(); }},
         {"postgres stopped fast", [&] { return SignalPostgres(SIGINT); }},
         {"postgres stopped at once", [&] { return SignalPostgres(SIGQUIT); }},
         {"postmaster hung", [&] { return HangPostmaster(100, 2000); }},
@@ -156,6 +229,9 @@ class SoakTest : public ::testing::Test {
   MasterProcess master_{{.scratch = scene_.path("")}};
   MasterClient client_{master_.grpc_address()};
   ChaosProxy proxy_{master_.grpc_address(), scene_.random()()};
+  int beside_count_ = 0;
+  // Closed trials that are there still.
+  std::vector<std::string> beside_;
 };
 
 TEST_F(SoakTest, LongRoundOfFaultsLosesAndDoublesNothing) {
@@ -191,15 +267,16 @@ TEST_F(SoakTest, LongRoundOfFaultsLosesAndDoublesNothing) {
         << "nothing is committed after " << fault.name << "\n"
         << scene_.Logs() << master_.LogTail();
   }
-  for (const auto& [name, times] : happened) scene_.Say(absl::StrCat(times, " x ", name));
+  for (const Fault& fault : faults) {
+    std::cout << "soak kind: " << happened[fault.name] << " " << fault.name << "\n";
+  }
   scene_.Say(absl::StrCat("of ", tried_count, " faults ", hit_count, " hit something"));
   scene_.StopProducers(absl::Seconds(300));
   const Verdict verdict = scene_.ExpectExact(master_, Demand::kRecorded, scene_.DropsOfRecorders());
   EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
   std::cout << "soak: samples " << verdict.held_count + verdict.declared_count << " declared "
             << verdict.declared_count << " faults " << hit_count << " tried " << tried_count
-            << " kinds " << happened.size() << " ok " << (verdict.ok() && !HasFailure() ? 1 : 0)
-            << std::endl;
+            << " ok " << (verdict.ok() && !HasFailure() ? 1 : 0) << std::endl;
 }
 
 }  // namespace
