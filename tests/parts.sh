@@ -6,7 +6,7 @@ long_parts=(repeat clang fuzz asan_whole processes tidy benches follow readers f
 # What the long ones are given, with room to spare, on two cores with a compiler's cache that knows most of it (CONTRIBUTING.md says how long without).
 declare -A minutes_of_part=([release]=20 [asan]=17 [tsan]=11 [web]=10 [bench]=6)
 # A run without them proves too little to end well: where they have no time left it fails.
-parts_of_need=(asan tsan)
+parts_of_need=(release asan tsan)
 
 git_here() { git -c safe.directory='*' -C "$root" "$@"; }
 

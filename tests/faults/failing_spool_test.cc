@@ -1,5 +1,5 @@
-// A disk that answers EIO: strace makes what the agent writes and syncs fail so, twice, while a training goes
-// on. The agent must live and take up again where it was; nothing is lost that the rings can hold.
+// A disk that answers EIO, or that it is full, or a quota used up: strace makes what the agent writes and syncs fail so,
+// one after the other, while a training goes on. The agent must live and take up again where it was; nothing is lost that the rings can hold.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -26,8 +26,13 @@ std::string ReadText(const std::string& path) {
 
 class FailingSpoolTest : public ::testing::Test {
  protected:
-  // Until something else than `failing` works again.
-  void FailAndRecover(const std::string& failing) {
+  struct Failure {
+    std::string call;
+    std::string error;
+    std::string words;  // as the agent's log has it
+  };
+  // Until `failing` works again.
+  void FailAndRecover(const Failure& failing) {
     AwaitCommits(20);
     // One that is new has told nothing yet: troubles are told once a minute.
     scene_.agent().Kill();
@@ -35,14 +40,15 @@ class FailingSpoolTest : public ::testing::Test {
     scene_.StartAgent(master_.grpc_address());
     AwaitCommits(20);
     ChildProcess strace;
-    strace.Start(
-        {kStrace, "-f", "-q", "-o", "/dev/null", "-e", "trace=" + failing, "-e",
-         absl::StrCat("inject=", failing, ":error=EIO"), "-p", absl::StrCat(scene_.agent().pid())},
-        {}, scene_.path("strace.log"));
-    const bool is_told = scene_.Await(failing + " fails", absl::Seconds(60), [&] {
-      return absl::StrContains(ReadText(scene_.path("agent.log")), "Input/output error") ||
-             !strace.running();
-    });
+    strace.Start({kStrace, "-f", "-q", "-o", "/dev/null", "-e", "trace=" + failing.call, "-e",
+                  absl::StrCat("inject=", failing.call, ":error=", failing.error), "-p",
+                  absl::StrCat(scene_.agent().pid())},
+                 {}, scene_.path("strace.log"));
+    const bool is_told =
+        scene_.Await(failing.call + " fails, " + failing.error, absl::Seconds(60), [&] {
+          return absl::StrContains(ReadText(scene_.path("agent.log")), failing.words) ||
+                 !strace.running();
+        });
     const std::string traced = ReadText(scene_.path("strace.log"));
     if (!strace.running() && absl::StrContains(traced, "ptrace")) GTEST_SKIP() << traced;
     ASSERT_TRUE(is_told) << traced << scene_.Logs();
@@ -76,7 +82,10 @@ TEST_F(FailingSpoolTest, AnErrorOfTheDiskIsToldAndCostsNothing) {
   ASSERT_TRUE(master_.StartAndWait()) << master_.LogTail();
   scene_.StartAgent(master_.grpc_address());
   for (const int rank : {0, 1}) scene_.StartTrainer(rank, {{"--world-size", "2"}});
-  for (const char* failing : {"fdatasync", "pwrite64"}) {
+  for (const Failure& failing : {Failure{"fdatasync", "EIO", "Input/output error"},
+                                 Failure{"pwrite64", "EIO", "Input/output error"},
+                                 Failure{"pwrite64", "ENOSPC", "No space left on device"},
+                                 Failure{"pwrite64", "EDQUOT", "Disk quota exceeded"}}) {
     FailAndRecover(failing);
     if (HasFatalFailure() || IsSkipped()) return;
   }

@@ -78,9 +78,19 @@ TEST(HeldLocksTest, AreAnOutageAndAllGoesOnAfterwards) {
     return locks.TakeAll();
   })) << locks.why();
   const std::size_t recorded = scene.ReadLedgers().samples.size();
-  scene.Await("they are held", kHeld + absl::Seconds(30),
-              [&, end = scene.Elapsed() + kHeld] { return scene.Elapsed() >= end; });
+  const absl::Duration end = scene.Elapsed() + kHeld;
+  const auto wait_until = [&](const char* what, absl::Duration until) {
+    scene.Await(what, kHeld + absl::Seconds(30), [&] { return scene.Elapsed() >= until; });
+  };
+  // What was committed as they were taken is counted a moment later.
+  wait_until("they are held", end - kHeld + absl::Seconds(2));
+  std::uint64_t stopped_at = 0;
+  ASSERT_TRUE(Eventually([&] { return (stopped_at = committed()) > 0; }, absl::Seconds(10)));
+  wait_until("they are held to the end", end);
   EXPECT_GT(scene.ReadLedgers().samples.size(), recorded);
+  std::uint64_t still_at = 0;
+  EXPECT_TRUE(Eventually([&] { return (still_at = committed()) > 0; }, absl::Seconds(10)));
+  EXPECT_EQ(still_at, stopped_at) << "nothing stopped: this proves nothing";
   EXPECT_TRUE(master.running()) << master.LogTail();
   locks.GiveBack();
   scene.Say("nothing is locked any more");

@@ -85,6 +85,8 @@ TEST(UsedUpConnectionsTest, AreAnOutageAndAllGoesOnAfterwards) {
                           [&] { return scene.ReadLedgers().samples.size() >= recorded + 3000; }));
   EXPECT_TRUE(crowd.TakeAll());
   EXPECT_TRUE(master.running()) << master.LogTail();
+  // It was sent away itself.
+  EXPECT_GT(master.CountInLog("too many clients already"), 0) << master.LogTail();
   crowd.Leave();
   scene.Say("there are places again");
   const std::uint64_t before = committed();

@@ -30,6 +30,12 @@ class PartsTest(unittest.TestCase):
         self.assertEqual(["release faults -j 2 -L ^faults$", "release faults_long -L ^faults_long$"],
                          said("part_faults"))
 
+    def test_no_run_ends_well_without_the_parts_that_prove_most(self):
+        self.assertEqual(["release asan tsan"], said('echo "${parts_of_need[@]}"'))
+        # Each says how long it takes.
+        self.assertEqual([], said('for part in "${parts_of_need[@]}"; do '
+                                  '[[ -n ${minutes_of_part[$part]:-} ]] || echo "$part"; done'))
+
     def test_every_fuzzer_is_run_by_its_noun(self):
         part = re.search(r"^part_fuzz\(\) \{\n(.*?)^\}", (TESTS / "parts.sh").read_text(), re.DOTALL | re.MULTILINE)
         self.assertIsNotNone(part)
