@@ -91,15 +91,23 @@ class SoakTest : public ::testing::Test {
   // Of a writer that opens, closes and is merged while the point is armed.
   bool KillMasterInAMerge() {
     ChildProcess& writer = BeginATrial();
+    const auto close_and_fold = [&] {
+      if (writer.running()) writer.Signal(SIGTERM);
+      (void)client_.Flush();
+    };
     const bool died =
         KillMasterAt({AnyOf({"merge_before_delete", "merge_before_commit", "merge_after_commit"})},
-                     0, [&] { (void)client_.Flush(); });
+                     0, close_and_fold);
     AwaitTheEndOf(writer);
     return died;
   }
   // The deletion of a trial is a sweep of its rows. Afterwards nothing of it is left.
   bool KillMasterInASweep() {
-    if (beside_.empty()) AwaitTheEndOf(BeginATrial());
+    if (beside_.empty()) {
+      ChildProcess& writer = BeginATrial();
+      Pause(400, 600);
+      AwaitTheEndOf(writer);
+    }
     const std::string doomed = beside_.back();
     beside_.pop_back();
     const bool died = KillMasterAt({AnyOf({"delete_before_commit", "delete_after_commit",
@@ -109,7 +117,7 @@ class SoakTest : public ::testing::Test {
         << client_.Delete(doomed) << master_.LogTail();
     return died;
   }
-  // Beside the one that is checked, of one writer that closes by itself.
+  // Beside the one that is checked, of one writer.
   ChildProcess& BeginATrial() {
     beside_.push_back(absl::StrCat("beside-", beside_count_++));
     return scene_.StartRawWriter(
@@ -117,6 +125,7 @@ class SoakTest : public ::testing::Test {
         {{"--trial", beside_.back()}, {"--log", scene_.path(beside_.back())}, {"--chunks", "3"}});
   }
   void AwaitTheEndOf(ChildProcess& writer) {
+    if (writer.running()) writer.Signal(SIGTERM);
     EXPECT_EQ(writer.Wait(absl::Seconds(90)), "exit 0") << scene_.Logs() << master_.LogTail();
   }
   bool StopMasterFor(int low_ms, int high_ms) {
