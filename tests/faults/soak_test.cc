@@ -103,11 +103,7 @@ class SoakTest : public ::testing::Test {
   }
   // The deletion of a trial is a sweep of its rows. Afterwards nothing of it is left.
   bool KillMasterInASweep() {
-    if (beside_.empty()) {
-      ChildProcess& writer = BeginATrial();
-      Pause(400, 600);
-      AwaitTheEndOf(writer);
-    }
+    if (beside_.empty()) AwaitTheEndOf(BeginATrial());
     const std::string doomed = beside_.back();
     beside_.pop_back();
     const bool died = KillMasterAt({AnyOf({"delete_before_commit", "delete_after_commit",
@@ -120,9 +116,11 @@ class SoakTest : public ::testing::Test {
   // Beside the one that is checked, of one writer.
   ChildProcess& BeginATrial() {
     beside_.push_back(absl::StrCat("beside-", beside_count_++));
-    return scene_.StartRawWriter(
+    ChildProcess& writer = scene_.StartRawWriter(
         0, master_.grpc_address(),
         {{"--trial", beside_.back()}, {"--log", scene_.path(beside_.back())}, {"--chunks", "3"}});
+    Pause(400, 600);  // until it has sealed them, and ends in order when it is told to
+    return writer;
   }
   void AwaitTheEndOf(ChildProcess& writer) {
     if (writer.running()) writer.Signal(SIGTERM);
