@@ -307,6 +307,13 @@ insert into stepwell.database select * from stepwell.before;
 drop table stepwell.before;
 alter table stepwell.database drop column system_identifier, drop column timeline,
                               drop column database_oid, drop column table_oid;
+drop view stepwell.usage;
+drop index stepwell.usage_lines_by_leaf;
+alter table stepwell.usage_lines rename to usage;
+alter index stepwell.usage_lines_pkey rename to usage_pkey;
+alter table stepwell.usage drop column after_sweep;
+alter table stepwell.swept_leaves drop column samples_through;
+create index usage_by_leaf on stepwell.usage (keep_class, received_day);
 delete from stepwell.migrations where number >= 19)";
 
 TEST_F(DatabaseRestoredTest, ARecoveryToBeforeItsColumnsUnderALivingMasterIsMigratedAndNoticed) {
