@@ -116,7 +116,7 @@ class Spool {
   absl::StatusOr<SpoolItem> Read(std::uint64_t sequence) ABSL_LOCKS_EXCLUDED(mu_);
   // Checksum of the frame under `sequence` if it is held and is no gap. Reads the disk.
   std::optional<std::uint32_t> ReadChecksum(std::uint64_t sequence);
-  // The same of a frame that may have been sent, and was given up since Open.
+  // The same of a frame that may have been sent, and was given up; 0 = by an earlier agent: it can be compared no more.
   std::optional<std::uint32_t> GivenUpChecksum(std::uint64_t sequence) const
       ABSL_LOCKS_EXCLUDED(mu_);
   void SetAcked(AckedMark mark) ABSL_LOCKS_EXCLUDED(mu_);

@@ -149,6 +149,10 @@ std::optional<std::uint32_t> Spool::GivenUpChecksum(std::uint64_t sequence) cons
   for (const GivenUp& frame : given_up_) {
     if (frame.sequence == sequence) return frame.crc32c;
   }
+  const GapSpan* const gap = GapFromLocked(sequence);
+  const bool is_given_up = gap != nullptr && gap->first_sequence <= sequence &&
+                           gap->cause == pb::GAP_CAUSE_SPOOL_FULL && sequence > acked_.sequence;
+  if (is_given_up) return 0;
   return std::nullopt;
 }
 
