@@ -38,7 +38,8 @@ OutboundWriter::OutboundWriter(WriterIdentity identity, AgentFace face,
       spool_(std::move(spool)),
       token_(std::move(token)),
       window_(spool_->acked().sequence),
-      generation_(spool_->acked().generation) {
+      generation_(spool_->acked().generation),
+      recovered_sequence_(spool_->last_sequence()) {
   spool_->SetReadyMark(ready_mark_);
   if (token_ != nullptr) token_->Watch(ready_mark_);
 }

@@ -162,6 +162,8 @@ class OutboundWriter {
   std::uint64_t generation_ ABSL_GUARDED_BY(mu_) = 0;
   // Of the database, as the last Opened told it.
   std::string incarnation_ ABSL_GUARDED_BY(mu_);
+  // Newest that the spool held when this began: an earlier agent may have sent it.
+  const std::uint64_t recovered_sequence_;
   std::uint64_t sent_sequence_ ABSL_GUARDED_BY(mu_) = 0;
   bool close_wanted_ ABSL_GUARDED_BY(mu_) = false;
   bool died_ ABSL_GUARDED_BY(mu_) = false;

@@ -48,13 +48,15 @@ void OutboundWriter::OnOpened(const pb::Opened& opened, absl::Duration now) {
   std::optional<std::uint32_t> held;
   if (opened.committed_sequence() > 0 && opened.committed_sequence() <= last_sequence) {
     held = spool_->ReadChecksum(opened.committed_sequence());
+    if (!held) held = spool_->GivenUpChecksum(opened.committed_sequence());
   }
   SendWindow::Resume resume;
   {
     absl::MutexLock lock(&mu_);
+    // Where the spool was set back, what was sealed since may be a gap by now, which tells no checksum.
     resume = window_.OnOpened(
         {opened.committed_sequence(), opened.committed_crc32c(), opened.credit_bytes()},
-        last_sequence, held);
+        std::max(recovered_sequence_, sent_sequence_), held);
     definitions_sent_count_ = 0;
     generation_ = opened.generation();
     incarnation_ = opened.incarnation();

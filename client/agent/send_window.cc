@@ -60,13 +60,13 @@ void SendWindow::OnSent(std::uint64_t first_sequence, std::uint64_t last_sequenc
   sent_ = std::max(sent_, last_sequence);
 }
 
-SendWindow::Resume SendWindow::OnOpened(const Opened& opened, std::uint64_t last_sequence,
+SendWindow::Resume SendWindow::OnOpened(const Opened& opened, std::uint64_t sent_sequence,
                                         std::optional<std::uint32_t> held_crc32c) {
   const std::uint64_t acked_before = acked_;
   credit_bytes_ = opened.credit_bytes;
   acked_ = opened.committed_sequence;
   Rewind(acked_ + 1);
-  const bool unknown = opened.committed_sequence > last_sequence;
+  const bool unknown = opened.committed_sequence > sent_sequence;
   const bool differs = opened.committed_crc32c != 0 && held_crc32c.has_value() &&
                        *held_crc32c != opened.committed_crc32c;
   if (retired_ || unknown || differs) {

@@ -37,7 +37,7 @@ class SendWindow {
   enum class Resume {
     kGoOn,
     kReplay,  // the master lost what it had acked: the tail goes out again
-    kRetire,  // the master holds sequences that this spool does not, or other bytes under one
+    kRetire,  // the master holds sequences that nobody sent of this spool, or other bytes under one
   };
 
   explicit SendWindow(std::uint64_t acked_sequence) : acked_(acked_sequence) {}
@@ -64,8 +64,9 @@ class SendWindow {
     std::uint32_t committed_crc32c = 0;
     std::int64_t credit_bytes = 0;
   };
-  // `held_crc32c` is of the frame that the spool holds under committed_sequence, if it does.
-  Resume OnOpened(const Opened& opened, std::uint64_t last_sequence,
+  // `sent_sequence` = newest that this agent or an earlier one may have sent of the spool. `held_crc32c` is of the frame that
+  // the spool holds, or held, under committed_sequence, where that is known.
+  Resume OnOpened(const Opened& opened, std::uint64_t sent_sequence,
                   std::optional<std::uint32_t> held_crc32c);
   // False where the master acks what was never sent: its word is then not taken.
   bool OnAck(std::uint64_t committed_sequence, std::int64_t credit_bytes, bool closed);

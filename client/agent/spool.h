@@ -116,6 +116,9 @@ class Spool {
   absl::StatusOr<SpoolItem> Read(std::uint64_t sequence) ABSL_LOCKS_EXCLUDED(mu_);
   // Checksum of the frame under `sequence` if it is held and is no gap. Reads the disk.
   std::optional<std::uint32_t> ReadChecksum(std::uint64_t sequence);
+  // The same of a frame that may have been sent, and was given up; 0 = by an earlier agent: it can be compared no more.
+  std::optional<std::uint32_t> GivenUpChecksum(std::uint64_t sequence) const
+      ABSL_LOCKS_EXCLUDED(mu_);
   void SetAcked(AckedMark mark) ABSL_LOCKS_EXCLUDED(mu_);
   // Set whenever more may be sent. One at a time; null = none.
   void SetReadyMark(std::shared_ptr<ReadyMark> mark) ABSL_LOCKS_EXCLUDED(mu_);
@@ -254,6 +257,7 @@ class Spool {
   struct GivenUp {
     std::uint64_t sequence = 0;
     std::uint64_t sample_count = 0;
+    std::uint32_t crc32c = 0;
   };
   std::vector<GivenUp> given_up_ ABSL_GUARDED_BY(mu_);
   std::deque<Freed> freed_ ABSL_GUARDED_BY(mu_);  // of this process's time, oldest first

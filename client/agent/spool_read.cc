@@ -144,6 +144,18 @@ std::optional<std::uint32_t> Spool::ReadChecksum(std::uint64_t sequence) {
   return std::get<Frame>(*item).crc32c;
 }
 
+std::optional<std::uint32_t> Spool::GivenUpChecksum(std::uint64_t sequence) const {
+  absl::MutexLock lock(&mu_);
+  for (const GivenUp& frame : given_up_) {
+    if (frame.sequence == sequence) return frame.crc32c;
+  }
+  const GapSpan* const gap = GapFromLocked(sequence);
+  const bool is_given_up = gap != nullptr && gap->first_sequence <= sequence &&
+                           gap->cause == pb::GAP_CAUSE_SPOOL_FULL && sequence > acked_.sequence;
+  if (is_given_up) return 0;
+  return std::nullopt;
+}
+
 SampleSpan Spool::SpanOfUnacked(const Segment& segment, std::uint64_t acked) {
   SampleSpan span;
   std::vector<GivenUp> may_be_sent;
@@ -157,7 +169,7 @@ SampleSpan Spool::SpanOfUnacked(const Segment& segment, std::uint64_t acked) {
         frame.sequence > acked) {
       span.Add(frame.span);
       if (frame.sequence <= acked + kSentAheadMax) {
-        may_be_sent.push_back({frame.sequence, frame.span.sample_count});
+        may_be_sent.push_back({frame.sequence, frame.span.sample_count, frame.crc32c});
       }
     }
   }

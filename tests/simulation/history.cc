@@ -1,6 +1,7 @@
 #include "tests/simulation/history.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -33,6 +34,16 @@ void History::Framed(SampleNumber sample, std::uint64_t first_sequence,
   if (known == nullptr) return;
   known->first_sequence = first_sequence;
   known->last_sequence = last_sequence;
+}
+
+void History::Renumbered(int rank) {
+  const auto end = samples_.lower_bound(NumberOf(rank + 1, 0));
+  for (auto each = samples_.lower_bound(NumberOf(rank, 0)); each != end; ++each) {
+    Sample& sample = each->second;
+    if (sample.committed || sample.first_sequence > sample.last_sequence) continue;
+    sample.first_sequence = 1;
+    sample.last_sequence = UINT64_MAX;
+  }
 }
 
 void History::Sent(const Uuid& writer, std::uint64_t sequence, std::vector<SampleNumber> samples) {
@@ -117,8 +128,11 @@ void History::Folded(SeriesNo series_no, SampleNumber sample) {
 }
 
 void History::SetBack(int rank) {
-  set_back_.insert(rank);
   const auto end = samples_.lower_bound(NumberOf(rank + 1, 0));
+  set_back_[rank] = NumberOf(rank, 0);
+  if (end != samples_.begin()) {
+    set_back_[rank] = std::max(set_back_[rank], std::prev(end)->first);
+  }
   for (auto each = samples_.lower_bound(NumberOf(rank, 0)); each != end; ++each) {
     if (!each->second.acked) each->second.excused = true;
   }
@@ -178,7 +192,8 @@ void History::Ended(int rank, const Declared& declared) {
       if (stays_away) continue;
     }
     // Of a spool that was set back frames have other sequences than they had.
-    if (!set_back_.contains(rank) && !is_named(sample)) {
+    const auto set_back = set_back_.find(rank);
+    if ((set_back == set_back_.end() || each->first > set_back->second) && !is_named(sample)) {
       return Fail(absl::StrCat(Text(each->first), " is missing, of sequences ",
                                sample.first_sequence, " to ", sample.last_sequence,
                                ", and no gap names one of them"));

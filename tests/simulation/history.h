@@ -40,6 +40,8 @@ class History {
   void Recorded(SampleNumber sample);
   // It is in a frame under one of these sequences; in none where the last is below the first.
   void Framed(SampleNumber sample, std::uint64_t first_sequence, std::uint64_t last_sequence);
+  // Whatever is in frames of the rank and not in the database may be in others by now, under any sequence.
+  void Renumbered(int rank);
   // A chunk leaves the agent. Sent again it may hold other samples only where the spool was set back.
   void Sent(const Uuid& writer, std::uint64_t sequence, std::vector<SampleNumber> samples);
   // Nothing will be sent under these any more.
@@ -55,7 +57,8 @@ class History {
   void Acked(const Uuid& writer, std::uint64_t sequence);
   // A fold made a row of it.
   void Folded(SeriesNo series_no, SampleNumber sample);
-  // The rank's machine lost its power, or its spool was set back: what nobody had acked may be gone.
+  // The rank's machine lost its power, or its spool was set back: what nobody had acked may be gone. What it records
+  // from now on is held as elsewhere.
   void SetBack(int rank);
   // The database as of now is kept, and later put in the place of what it has become: what was committed in between
   // is not there any more, and may be committed and folded once more.
@@ -117,7 +120,8 @@ class History {
   std::map<Uuid, std::set<std::uint64_t>> rejected_;
   std::map<SeriesNo, int> rank_of_series_;
   std::map<int, std::uint64_t> dropped_;
-  std::set<int> set_back_;
+  // The newest sample of each when its spool was set back last.
+  std::map<int, SampleNumber> set_back_;
   std::optional<Kept> kept_;
   bool is_database_set_back_ = false;
   bool is_set_back_noticed_ = false;

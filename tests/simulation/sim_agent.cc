@@ -100,6 +100,7 @@ void SimAgent::Kill() {
   for (Rank& rank : ranks_) {
     if (rank.served != nullptr && rank.served->done()) around_.history.Left(rank.rank);
     rank.served.reset();
+    rank.framed_link = nullptr;
   }
   sender_.reset();
   around_.disk.GoOn();
@@ -146,6 +147,7 @@ bool SimAgent::SetSpoolBack() {
   around_.history.SetBack(rank->rank);
   around_.disk.SetBack(FolderOf(*rank));
   rank->sealed.clear();  // others come under their sequences
+  rank->framed_sequence = 0;
   rank->is_kept = false;
   return true;
 }
@@ -200,6 +202,13 @@ void SimAgent::StoreTail(Rank& rank, std::uint64_t writes_before) {
 // What has left the ring since the last look lies in the frames since then.
 void SimAgent::NoteFrames(Rank& rank) {
   const std::uint64_t last_sequence = rank.served->last_sequence();
+  if (const auto* const link = rank.served->link().get(); link != rank.framed_link) {
+    rank.framed_link = link;
+    if (rank.may_be_succeeded) {
+      around_.history.Renumbered(rank.rank);
+      rank.framed_sequence = 0;
+    }
+  }
   for (; rank.framed < rank.tail; ++rank.framed) {
     around_.history.Framed(NumberOf(rank.rank, rank.framed + 1), rank.framed_sequence + 1,
                            last_sequence);
@@ -222,8 +231,11 @@ void SimAgent::Visit() {
 
 void SimAgent::VisitRank(Rank& rank) {
   agent::ServedWriter& served = *rank.served;
+  if (served.status().retired) rank.may_be_succeeded = true;
   if (!served.close_requested()) Drain(rank);
+  if (served.status().retired) rank.may_be_succeeded = true;
   served.Tend();
+  NoteFrames(rank);
 }
 
 // As RankWriter::DrainAndSeal.

@@ -107,6 +107,9 @@ class SimAgent {
     // So far history knows of frames.
     std::uint64_t framed = 0;
     std::uint64_t framed_sequence = 0;
+    // Whose sequences those are; they may end, and a successor's begin at 1.
+    const agent::OutboundWriter* framed_link = nullptr;
+    bool may_be_succeeded = false;
     std::vector<Frames> sealed;
     // When it last looked whether they go to the disk.
     absl::Duration synced_at = -absl::InfiniteDuration();

@@ -49,6 +49,28 @@ TEST(HistoryTest, WhatIsMissingWasInAFrameThatAGapNames) {
   }
 }
 
+TEST(HistoryTest, OfASpoolThatWasSetBackWhatIsRecordedAfterwardsIsHeldAsElsewhere) {
+  struct SetBackRow {
+    const char* name;
+    std::uint64_t sequence;  // of the frame that holds what was recorded afterwards
+    const char* wrong;
+  };
+  for (const SetBackRow& row : {SetBackRow{"its frame is named", 9, ""},
+                                SetBackRow{"no gap names its frame", 10,
+                                           "sample 3 of rank 0 is missing, of sequences 10 to 10, "
+                                           "and no gap names one of them"}}) {
+    SCOPED_TRACE(row.name);
+    History history = TwoMissing();
+    // Of the rank behind it nothing is marked.
+    history.Recorded(NumberOf(kRank + 1, 1));
+    history.SetBack(kRank);
+    history.Recorded(NumberOf(kRank, 3));
+    history.Framed(NumberOf(kRank, 3), row.sequence, row.sequence);
+    history.Ended(kRank, {7, false, {{9, 9}}});
+    EXPECT_EQ(history.what(), row.wrong);
+  }
+}
+
 TEST(HistoryTest, WhatLeftItsRingForNoFrameIsMissing) {
   History history;
   history.Recorded(NumberOf(kRank, 1));

@@ -65,7 +65,8 @@ class ServedWriterTest : public ::testing::Test {
         const std::string& writer = said->open().writer();
         if (first_writer_.empty()) first_writer_ = writer;
         answer.mutable_opened()->set_writer(writer);
-        answer.mutable_opened()->set_committed_sequence(writer == first_writer_ ? 1000 : 0);
+        answer.mutable_opened()->set_committed_sequence(writer == first_writer_ ? first_committed_
+                                                                                : 0);
         answer.mutable_opened()->set_credit_bytes(1 << 20);
       } else if (said->has_chunk()) {
         chunks_.push_back(said->chunk());
@@ -117,6 +118,7 @@ class ServedWriterTest : public ::testing::Test {
   FakeClock clock_;
   Sender sender_;
   std::string first_writer_;
+  std::uint64_t first_committed_ = 1000;
   std::vector<pb::Chunk> chunks_;
   std::vector<pb::GapRange> gaps_;
 };
@@ -204,6 +206,36 @@ TEST_F(ServedWriterTest, AgentRule03_WhatNoMasterCanHaveMovesToTheSuccessor) {
   Seal(*served, kFrames + 1, kFrames + 3);
   Talk();
   EXPECT_EQ(Values(), Numbers(1, kFrames + 3));
+}
+
+// A spool that was set back to its fourth frame, and that fills up before the master says where it is: no frame of it is
+// left to be compared.
+TEST_F(ServedWriterTest, AgentRule03_WhatWasGivenUpUnderSequencesThatTheMasterHasIsTold) {
+  constexpr int kKept = 4;
+  constexpr int kLast = 60;
+  first_committed_ = kKept + 4;
+  Spool::Options options;
+  options.bytes_max = 3 << 10;
+  options.segment_bytes_max = 1 << 10;
+  auto served = Open(options);
+  Seal(*served, 1, kKept);
+  served = nullptr;
+  served = Open(options);
+  Seal(*served, kKept + 1, kLast);
+  served->Tend();
+  sender_.OnConnected();
+  Talk();
+  EXPECT_THAT(chunks_, IsEmpty());
+  served->Tend();
+  Talk();
+  std::uint64_t given_up = 0;
+  for (const pb::GapRange& gap : gaps_) {
+    if (gap.cause() == pb::GAP_CAUSE_SPOOL_FULL) given_up += gap.sample_count();
+  }
+  EXPECT_GT(given_up, first_committed_) << "the master's last is none of those that are held";
+  // What was sealed before may be the master's.
+  EXPECT_EQ(given_up + chunks_.size(), kLast);
+  EXPECT_EQ(Values(), Numbers(static_cast<int>(given_up) + 1, kLast));
 }
 
 // Of a copy, or of rings from before a power loss: whoever served them before may have sealed the same.

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 
+#include "client/agent/outbound_writer.h"
 #include "client/agent/spool.h"
 
 namespace stepwell::agent {
@@ -100,6 +102,30 @@ TEST_F(SpoolAgeTest, WhatNobodyTookForTooLongBecomesAGapButNotAtOnce) {
   EXPECT_EQ(Segments().size(), 1U);
   ASSERT_FALSE(IsFrame(*spool, kFrames));
   EXPECT_EQ(std::get<GapSpan>(*spool->Read(kFrames)).span.sample_count, 3 * kFrames);
+}
+
+// Of a spool that was set back, and of which an agent before this one sealed what it sent nobody.
+TEST_F(SpoolAgeTest, AgentRule03_WhatWasGivenUpIsStillComparedWithTheMasters) {
+  for (const bool is_same : {true, false}) {
+    SCOPED_TRACE(is_same);
+    TearDown();
+    SetUp();
+    Fill(*Open());
+    for (const fs::path& segment : Segments()) SetAge(segment, absl::Hours(25));
+    std::shared_ptr<Spool> spool = Open();
+    const std::uint32_t crc32c = spool->ReadChecksum(5).value_or(0);
+    clock_.Advance(absl::Minutes(11));
+    ASSERT_TRUE(spool->Trim().ok());
+    ASSERT_FALSE(IsFrame(*spool, 5));
+    OutboundWriter writer({}, AgentFace(), spool);
+    writer.OnConnected();
+    ASSERT_TRUE(writer.Next(clock_.Monotonic())->has_open());
+    pb::StreamChunksResponse answer;
+    answer.mutable_opened()->set_committed_sequence(5);
+    answer.mutable_opened()->set_committed_crc32c(is_same ? crc32c : crc32c + 1);
+    ASSERT_TRUE(writer.OnMessage(answer, clock_.Monotonic()));
+    EXPECT_EQ(writer.status().retired, !is_same);
+  }
 }
 
 // A backlog of weeks takes a master hours.
