@@ -128,6 +128,27 @@ TEST_F(SpoolAgeTest, AgentRule03_WhatWasGivenUpIsStillComparedWithTheMasters) {
   }
 }
 
+// What an earlier one gave up, and may have sent, can be compared with nothing.
+TEST_F(SpoolAgeTest, AgentRule03_WhatAnEarlierAgentGaveUpRetiresTheWriterOfAMasterThatHasIt) {
+  Fill(*Open());
+  for (const fs::path& segment : Segments()) SetAge(segment, absl::Hours(25));
+  std::shared_ptr<Spool> spool = Open();
+  const std::uint32_t crc32c = spool->ReadChecksum(5).value_or(0);
+  clock_.Advance(absl::Minutes(11));
+  ASSERT_TRUE(spool->Trim().ok());
+  spool.reset();
+  spool = Open();
+  ASSERT_FALSE(IsFrame(*spool, 5));
+  OutboundWriter writer({}, AgentFace(), spool);
+  writer.OnConnected();
+  ASSERT_TRUE(writer.Next(clock_.Monotonic())->has_open());
+  pb::StreamChunksResponse answer;
+  answer.mutable_opened()->set_committed_sequence(5);
+  answer.mutable_opened()->set_committed_crc32c(crc32c);
+  ASSERT_TRUE(writer.OnMessage(answer, clock_.Monotonic()));
+  EXPECT_TRUE(writer.status().retired);
+}
+
 // A backlog of weeks takes a master hours.
 TEST_F(SpoolAgeTest, WhatAMasterIsTakingIsNotGivenUpHoweverOldItIs) {
   Fill(*Open());
