@@ -5,7 +5,7 @@ with a better word, header guards, own header first, machine paths, registry add
 the fixed top level, a test for each rule of the agent, the tests that the fault matrix names, files that tests would share, waits and
 durations by the wall clock, SQL that is put together of texts, digests that are compared by a time that tells, RPCs that do not
 ask who calls, numbers that become trials without being looked for, who asks of all projects, commits that a page names and nobody has, places where no test
-kills the master. Each rule is a function check_*(tree) that yields findings.
+kills the master, mutants whose text their source has no more. Each rule is a function check_*(tree) that yields findings.
 """
 
 import pathlib
@@ -19,14 +19,15 @@ import fault_rows
 import floors
 import house
 import kill_points
+import mutants
 import rpc_doors
 import sql_texts
 import texts
 import trial_doors
 from tree import Finding, Tree
 
-MODULES = (agent_rules, cited_commits, clocks, digests, fault_rows, floors, house, kill_points, rpc_doors, sql_texts, texts,
-           trial_doors)
+MODULES = (agent_rules, cited_commits, clocks, digests, fault_rows, floors, house, kill_points, mutants, rpc_doors, sql_texts,
+           texts, trial_doors)
 RULES = [rule for module in MODULES
          for key, rule in sorted(vars(module).items()) if key.startswith("check_")]
 

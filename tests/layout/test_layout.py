@@ -149,6 +149,10 @@ RED = [
      ("storage/pg_store.cc", "kill point")),
     ("a kill where nobody comes by", killed_house(table='Work kMerge = {.points = {{"merge_before_commit"}}};\n'),
      ("tests/faults/kill_points_test.cc", "kill point")),
+    ("a mutant of a line that was changed since",
+     {"tests/simulation/mutants/mutants.json":
+          '[{"name": "m", "changes": [{"file": "base/clock.cc", "from": "#include <chrono>", "to": ""}]}]'},
+     ("tests/simulation/mutants/mutants.json", "mutant")),
     ("a row that is gone", matrix_house("", rows=51), ("docs/reliability.md", "fault row")),
     ("a test's file with a fixed name", {"base/clock.cc": '#include "base/clock.h"\nauto f = TempDir() + "x";\n'},
      ("base/clock.cc", "scratch")),
