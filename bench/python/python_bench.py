@@ -2,8 +2,8 @@
 """What does a marker of the Python package cost a training step?
 
 Beside two perf_counter() calls without `with`, the least that a timed region can be made of in Python:
-a scope that is made anew each time, one that is kept, a scope while recording is off, a record. Then
-the import. The wheel is built of this checkout; the rings are emptied between rounds as by an agent.
+a scope that is made anew each time, one that is kept, a scope while recording is off (beside a `with` over a lock, too), a
+record. Then the import. The wheel is built of this checkout; the rings are emptied between rounds as by an agent.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import zipfile
 from collections.abc import Callable
@@ -31,6 +32,7 @@ _BODIES = {
     "clocks": "start = perf_counter(); spent = perf_counter() - start",
     "scope_new": 'with run.scope("bench"): pass',
     "scope_reused": "with kept: pass",
+    "lock": "with lock: pass",
     "record": 'run.record("loss", 1.5)',
     "series_record": "record(1.5)",
 }
@@ -95,7 +97,7 @@ def measure_calls(folder: pathlib.Path, repeats: int, rounds: int) -> None:
     run = stepwell.init(trial="bench", spool_dir=folder, start_agent=False, server="offline")
     kept = run.scope("kept")
     names: dict[str, object] = {"run": run, "kept": kept, "perf_counter": time.perf_counter,
-                                "record": run.series("value").record}  # fmt: skip
+                                "lock": threading.Lock(), "record": run.series("value").record}  # fmt: skip
     loops = {name: loop(body, names) for name, body in _BODIES.items()}
     rings = Rings(folder)
     for warm in loops.values():
@@ -108,7 +110,7 @@ def measure_calls(folder: pathlib.Path, repeats: int, rounds: int) -> None:
     if run.dropped_count > 0:
         raise SystemExit("python_bench: the ring was full; these numbers are not of recording")
     run.off()
-    off: dict[str, list[float]] = {name: [] for name in ("empty", "scope_new", "scope_reused")}
+    off: dict[str, list[float]] = {name: [] for name in ("empty", "scope_new", "scope_reused", "lock")}
     for _ in range(repeats):
         for name in off:
             off[name].append(ns_per_event(loops[name], rounds, lambda: None))
@@ -127,6 +129,10 @@ def measure_calls(folder: pathlib.Path, repeats: int, rounds: int) -> None:
     row("series_record", less_empty("series_record", found), "ns", "an empty loop, subtracted", "<= 100")
     row("disabled_new", less_empty("scope_new", off), "ns", "an empty loop, subtracted", "<= 40")
     row("disabled_reused", less_empty("scope_reused", off), "ns", "an empty loop, subtracted", "<= 40")
+    # Nine tenths of it are the interpreter's own, which differs by half between processors.
+    ours, locks = less_empty("scope_new", off), less_empty("lock", off)
+    row("disabled_beside_lock", [a / b for a, b in zip(ours, locks)], "ratio", "`with` over a threading.Lock", "<= 1",
+        is_promised=False, raw={"ours": round(statistics.median(ours), 2), "theirs": round(statistics.median(locks), 2)})  # fmt: skip
 
 
 def measure_import(site: pathlib.Path, repeats: int) -> None:
