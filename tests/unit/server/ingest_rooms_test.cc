@@ -126,9 +126,9 @@ class IngestRoomsTest : public IngestStreamTest {
     });
   }
   template <typename Ready>
-  static bool Await(const Ready& ready) {
-    const SteadyTime deadline = SteadyTime::Now() + kSoon;
-    while (!ready() && !deadline.HasPassed()) absl::SleepFor(absl::Milliseconds(2));
+  static bool AwaitFor(absl::Duration patience, const Ready& ready) {
+    const SteadyTime deadline = SteadyTime::Now() + patience;
+    while (!ready() && !deadline.HasPassed()) absl::SleepFor(absl::Microseconds(200));
     return ready();
   }
 
@@ -148,11 +148,18 @@ class IngestRoomsTest : public IngestStreamTest {
     std::uint64_t sequence_ = 0;
   };
 
+  // Whether some large message is in a room that chunks lie in, or in that of those that wait for themselves.
+  bool AnyLiesInARoom() const {
+    return rooms_.held.bytes() + rooms_.read_chunks.bytes() + rooms_.chunks.bytes() >=
+           static_cast<std::int64_t>(kLargeBytes);
+  }
+
   FakeClock still_;
   RateLimits limits_{{}, still_};
   IngestContext limited_;
-  // One large message of each kind fills its room.
-  MessageRooms rooms_{4 * (kLargeBytes + (8 << 10)), 4 * (kLargeBytes + (8 << 10)), 64 << 10};
+  // One large chunk fills that in which it is read, and that in which it is worked on.
+  static constexpr std::int64_t kOneBytes = kLargeBytes + (8 << 10);
+  MessageRooms rooms_{2 * kOneBytes, 4 * kOneBytes, 64 << 10};
   absl::Notification is_asked_;
   absl::Notification let_go_;
   std::unique_ptr<IngestService> service_;
@@ -165,17 +172,24 @@ TEST_F(IngestRoomsTest, AClientThatTakesNoAnswersHoldsUpNobody) {
   TestStream deaf(Outside());
   // More refusals than the board and the way to the client take, and large messages behind them.
   constexpr int kSmallCount = 2200;
-  constexpr int kLargeCount = 8;
+  constexpr int kLargeCount = 24;
   std::vector<pb::StreamChunksRequest> messages(kSmallCount);
   messages.resize(kSmallCount + kLargeCount, Large(Uuid::Random(), 1));
   deaf.SendAside(std::move(messages));
   pb::StreamChunksResponse answer;
-  for (int i = 0; i < kSmallCount + kLargeCount; ++i) {
+  int read_count = 0;
+  for (; !AnyLiesInARoom(); ++read_count) {
+    ASSERT_LT(read_count, kSmallCount) << "all small ones are answered, and no large one waits";
     ASSERT_TRUE(deaf.Read(answer));
     EXPECT_TRUE(answer.has_refused());
-    if (i % 8 == 0) {
-      ASSERT_TRUE(other.Takes()) << "after " << i << " answers";
-    }
+    AwaitFor(absl::Milliseconds(2), [&] { return AnyLiesInARoom(); });
+  }
+  // Each answer that is taken lets one go on, and the next one waits, which is not the first that is large.
+  for (int i = 0; i < kLargeCount / 2; ++i) {
+    ASSERT_TRUE(deaf.Read(answer));
+    EXPECT_TRUE(answer.has_refused());
+    ASSERT_TRUE(AwaitFor(kSoon, [&] { return AnyLiesInARoom(); }));
+    for (int again = 0; again < 3; ++again) ASSERT_TRUE(other.Takes()) << "behind large one " << i;
   }
 }
 
@@ -183,18 +197,27 @@ TEST_F(IngestRoomsTest, StreamsThatWaitForTheirRateHoldUpNobody) {
   const auto slowed_seconds = [&] {
     return limits_.counts().slowed_seconds[static_cast<std::size_t>(RateKind::kIngestBytes)];
   };
-  limits_.Spend(RateKind::kIngestBytes, {"127.0.0.1", nullptr}, 1e12);
-  std::vector<std::unique_ptr<TestStream>> slowed;
-  for (int i = 0; i < 6; ++i) {
-    const Uuid writer = Uuid::Random();
-    slowed.push_back(std::make_unique<TestStream>(Outside()));
-    ASSERT_TRUE(slowed.back()->Send(Open(writer)));
-    slowed.back()->SendAside({Large(writer, 1), Large(writer, 2), Large(writer, 3)});
-    // One after the other, so that each has what may be read behind the first.
-    const double before = slowed_seconds();
-    ASSERT_TRUE(Await([&] { return slowed_seconds() > before + 0.4 * (i + 1); }));
-  }
+  // One more large message of 127.0.0.1 goes on, and owes what it takes.
+  const double burst = 10 * RateLimits::Options().per_second[0];
+  limits_.Spend(RateKind::kIngestBytes, {"127.0.0.1", nullptr}, burst - kLargeBytes / 3.0);
+  const Uuid writer = Uuid::Random();
+  TestStream slowed(Outside());
+  ASSERT_TRUE(slowed.Send(Open(writer)));
+  // What comes behind one that did not wait is read where chunks are, and waits then.
+  slowed.SendAside({Large(writer, 1), Large(writer, 2), Large(writer, 3)});
+  ASSERT_TRUE(AwaitFor(kSoon, [&] { return slowed_seconds() > 0; }));
   Other other(*this);
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(other.Takes()) << i;
+  // Those of others, whose first one waits as well.
+  std::vector<std::unique_ptr<TestStream>> more;
+  for (int i = 0; i < 5; ++i) {
+    const Uuid another = Uuid::Random();
+    more.push_back(std::make_unique<TestStream>(Outside()));
+    ASSERT_TRUE(more.back()->Send(Open(another)));
+    more.back()->SendAside({Large(another, 1), Large(another, 2)});
+  }
+  const double before = slowed_seconds();
+  ASSERT_TRUE(AwaitFor(kSoon, [&] { return slowed_seconds() > before + 3; }));
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(other.Takes()) << i;
 }
 
