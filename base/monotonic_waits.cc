@@ -44,15 +44,16 @@ std::int64_t MonotonicNowNs() {
   return NsOf(now);
 }
 
-// How long that is from now. Timeouts are made by gettimeofday a moment ago, deadlines by absl::Now, which
-// learns of a clock that was set some seconds later: what is sensible by either of them counts.
+// How long that is from now. Timeouts are made of the kernel's wall clock a moment ago, and what has passed by it has passed:
+// absl::Now learns of a clock that was set up to two seconds later, and would make hours of it. It counts where it says less:
+// a clock that was set back since the timeout was made.
 std::int64_t LeftNs(std::int64_t wall_ns) {
   timeval now{};
   gettimeofday(&now, nullptr);
   const std::int64_t by_kernel = wall_ns - (now.tv_sec * kSecondNs + now.tv_usec * 1000);
+  if (by_kernel <= 0) return 0;
   const std::int64_t by_abseil = wall_ns - absl::GetCurrentTimeNanos();
-  const auto [less, more] = std::minmax(by_kernel, by_abseil);
-  return less >= 0 ? less : std::max<std::int64_t>(more, 0);
+  return by_abseil > 0 ? std::min(by_kernel, by_abseil) : by_kernel;
 }
 
 // Abseil may wait more than once for one timeout: its monotonic time is that of the first.
