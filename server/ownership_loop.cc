@@ -88,13 +88,20 @@ void OwnershipLoop::LookAtTrials() {
 
 void OwnershipLoop::Renew() {
   MasterState& state = parts_.recovery.state;
-  const auto owner = parts_.recovery.store.AcquireOwnership({.master_id = options_.master_id,
-                                                             .address = options_.address,
-                                                             .epoch = epoch_,
-                                                             .last_epoch = last_epoch_});
+  const auto owner = parts_.recovery.store.AcquireOwnership(
+      {.master_id = options_.master_id,
+       .address = options_.address,
+       .epoch = epoch_,
+       .last_epoch = last_epoch_,
+       .lapsed_renewal_us = lapse_.lapsed_renewal_us(SteadyTime::Now())});
   if (owner.ok()) {
     if (owner->is_owner) last_epoch_ = owner->epoch;
     TellOfToken(owner->owner_before);
+  }
+  if (owner.ok() && !owner->is_owner) {
+    lapse_.Saw(owner->renewal_us, owner->renewed_age_seconds, SteadyTime::Now());
+  } else {
+    lapse_.SawNothing();
   }
   const absl::Status status = owner.ok() ? owner->look : owner.status();
   if (!status.ok()) {

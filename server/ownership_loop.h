@@ -14,6 +14,7 @@
 #include "base/worker.h"
 #include "server/commit_group.h"
 #include "server/credit_plan.h"
+#include "server/owner_lapse.h"
 #include "server/recovery.h"
 #include "server/trial_keeper.h"
 #include "server/writer_director.h"
@@ -80,6 +81,7 @@ class OwnershipLoop {
   bool looks_at_trials_ = false;  // some have not had their turn; confined to the thread
   bool credit_flows_ = false;     // confined to the thread
   SteadyTime next_stop_;          // confined to the thread
+  OwnerLapse lapse_;              // of another owner; confined to the thread
   mutable absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   Worker worker_;

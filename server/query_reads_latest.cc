@@ -17,6 +17,7 @@
 #include "server/query_reads.h"
 #include "server/query_wire.h"
 #include "server/series_choice.h"
+#include "server/series_reading.h"
 #include "storage/trial_book.h"
 
 namespace stepwell {
@@ -90,7 +91,10 @@ absl::StatusOr<std::optional<LatestAnswer>> QueryReads::AnswerLatestFromMemory(
   STEPWELL_RETURN_IF_ERROR(AwaitBulk(sources_, trial_id, call));
   const HeadsPin pin = sources_.heads.Pin(trial_id);
   if (pin.recovering()) return unknown;
-  const auto book = sources_.store.ReadBook(trial_id, owner_epoch, call.deadline);
+  MemoryRoom::Place place;
+  const auto book = sources_.store.ReadBook(
+      trial_id, owner_epoch, call.deadline,
+      SeriesReading::RoomFor(trial_id, sources_.series_room, place));
   // By its name it may be found again as another trial.
   if (absl::IsNotFound(book.status())) return unknown;
   if (!book.ok()) return book.status();

@@ -37,9 +37,12 @@ class SeriesReading {
   absl::StatusOr<Piece> Next(const SeriesSelection& selection, SeriesNo after, std::int32_t count);
   // Before a list that is there is copied.
   absl::Status Reserve(std::size_t more_bytes);
+  // For a list that somebody else reads: beyond what the place has now. Both outlive it.
+  static ListRoom RoomFor(TrialId trial_id, MemoryRoom* room, MemoryRoom::Place& place);
 
  private:
-  absl::Status ReserveAll(std::int64_t bytes);
+  static absl::Status ReserveAll(TrialId trial_id, MemoryRoom* room, MemoryRoom::Place& place,
+                                 std::int64_t bytes);
 
   ReadSnapshot& snapshot_;
   const TrialId trial_id_;

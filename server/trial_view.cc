@@ -288,7 +288,12 @@ absl::StatusOr<TrialView::SeriesPage> TrialView::ReadSeriesPage(const SeriesSele
 
 absl::StatusOr<std::shared_ptr<const std::vector<Series>>> TrialView::ReadRemembered() {
   if (record_.series_count > kSeriesRemembered) return nullptr;
-  return snapshot_->ReadAllSeries(trial_id(), record_.series_count);
+  auto all = snapshot_->ReadAllSeries(
+      trial_id(), record_.series_count,
+      SeriesReading::RoomFor(trial_id(), sources_.series_room, series_place_));
+  // There may be room for the few that are chosen of them.
+  if (absl::IsResourceExhausted(all.status())) return nullptr;
+  return all;
 }
 
 absl::StatusOr<std::vector<std::int32_t>> TrialView::CountSeries(

@@ -133,7 +133,7 @@ class TrialView {
   void PresumeBook(TrialId trial_id);
   // False = it is not remembered.
   absl::StatusOr<bool> OpenRemembered(TrialId trial_id, const ReadCall& call);
-  // Null where they are too many, or too large, to be remembered.
+  // Null where they are too many, or too large, to be remembered, and where there is no room to read them.
   absl::StatusOr<std::shared_ptr<const std::vector<Series>>> ReadRemembered();
   absl::StatusOr<std::vector<Series>> CopyOf(const std::vector<const Series*>& series);
   std::int64_t HeadSampleCount() const;

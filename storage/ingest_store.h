@@ -155,6 +155,9 @@ struct OwnerClaim {
   // The newest that this process ever held; 0 = none yet: then the row of a former process of the
   // same master_id may be taken at once.
   std::int64_t last_epoch = 0;
+  // Of the row that stood still for as long as an ownership lasts, as this claimant saw it (server/owner_lapse.h):
+  // Ownership::renewal_us. 0 = none did.
+  std::int64_t lapsed_renewal_us = 0;
 };
 
 struct Ownership {
@@ -163,6 +166,8 @@ struct Ownership {
   // While another owns it: who, and how old its renewal is.
   std::string owner_id;
   double renewed_age_seconds = 0;
+  // Tells that renewal from others; a time of the database's clock, which may be set. 0 = it was released.
+  std::int64_t renewal_us = 0;
   // To a claim without last_epoch: who owned it before this, or had owned it last; empty = nobody ever.
   std::string owner_before = {};
   // Of the owner: the database's, a new one where it lies elsewhere than when it was owned last.
@@ -176,7 +181,7 @@ class IngestStore {
  public:
   virtual ~IngestStore() = default;
 
-  // Takes or renews the masters row. Taken is a row that is 10 s old by the database's clock, one
+  // Takes or renews the masters row. Taken is a row that was released, one that is as the claimant saw it lapse, one
   // with the claim's last_epoch, and, at the first acquisition of a process, one of its master_id:
   // two masters that share an id by mistake do not take over from each other for ever. A new epoch is above last_epoch. The owner is told of the database's
   // incarnation, which is renewed where the database was restored (storage/pg_incarnation.h).

@@ -51,7 +51,8 @@ absl::StatusOr<Ownership> ReadOwner(PgConnection& connection) {
   return Ownership{.is_owner = false,
                    .epoch = owner.Int64(0, 1),
                    .owner_id = std::string(owner.Text(0, 0)),
-                   .renewed_age_seconds = owner.Float64(0, 2)};
+                   .renewed_age_seconds = owner.Float64(0, 2),
+                   .renewal_us = owner.TimestampUs(0, 3)};
 }
 
 // Why a guarded UPDATE of the trial's row did nothing.
@@ -112,7 +113,8 @@ absl::StatusOr<PgResult> Acquire(PgConnection& connection, const OwnerClaim& cla
   const absl::Status done = connection.InTransaction([&]() -> absl::Status {
     STEPWELL_ASSIGN_OR_RETURN(
         const PgResult locked,
-        connection.Exec(sql::kLockOwnerToTake, {claim.master_id, claim.last_epoch}));
+        connection.Exec(sql::kLockOwnerToTake,
+                        {claim.master_id, claim.last_epoch, PgTimestamp{claim.lapsed_renewal_us}}));
     const SqlText take =
         locked.row_count() == 1 ? SqlText(sql::kTakeOwnership) : SqlText(sql::kBeginOwnership);
     taken = connection.Exec(take, {claim.master_id, claim.address, claim.last_epoch});

@@ -56,9 +56,7 @@ std::optional<TrialId> PgReadMemory::TrialOf(const TrialSelector& selector,
 
 PgReadMemory::AllSeries PgReadMemory::SeriesOf(TrialId trial_id) {
   absl::MutexLock lock(&mu_);
-  const auto known = std::find_if(series_.begin(), series_.end(), [&](const Remembered& each) {
-    return each.trial_id == trial_id;
-  });
+  const auto known = FindLocked(trial_id);
   if (known == series_.end()) return nullptr;
   series_.splice(series_.begin(), series_, known);
   return series_.front().series;
@@ -134,19 +132,25 @@ void PgReadMemory::NoteTrial(const TrialSelector& selector, TrialId trial_id,
   names_[{selector.project, selector.external_id}] = trial_id;
 }
 
-void PgReadMemory::NoteSeries(TrialId trial_id, AllSeries series, std::int64_t age) {
+PgReadMemory::AllSeries PgReadMemory::NoteSeries(TrialId trial_id, AllSeries series,
+                                                 std::int64_t age) {
   const std::size_t bytes = BytesOf(*series);
   absl::MutexLock lock(&mu_);
   if (age != age_ || series->size() > options_.series_max || bytes > series_bytes_max()) {
-    return;
+    return nullptr;
+  }
+  const auto known = FindLocked(trial_id);
+  if (known != series_.end() && known->series->size() >= series->size()) {
+    return known->series->size() == series->size() ? known->series : nullptr;
   }
   ForgetLocked(trial_id);
   series_count_ += series->size();
   series_bytes_ += bytes;
-  series_.push_front({trial_id, std::move(series), bytes});
+  series_.push_front({trial_id, series, bytes});
   while (series_count_ > options_.series_max || series_bytes_ > options_.series_bytes_max) {
     ForgetLocked(series_.back().trial_id);
   }
+  return series;
 }
 
 bool PgReadMemory::HasTooLargeSeries(TrialId trial_id) const {
@@ -237,10 +241,13 @@ void PgReadMemory::NoteLeafGone() {
   name_leaves_from_ = SteadyTime::Now() + kLeafGoneRest;
 }
 
+std::list<PgReadMemory::Remembered>::iterator PgReadMemory::FindLocked(TrialId trial_id) {
+  return std::find_if(series_.begin(), series_.end(),
+                      [&](const Remembered& each) { return each.trial_id == trial_id; });
+}
+
 void PgReadMemory::ForgetLocked(TrialId trial_id) {
-  const auto known = std::find_if(series_.begin(), series_.end(), [&](const Remembered& each) {
-    return each.trial_id == trial_id;
-  });
+  const auto known = FindLocked(trial_id);
   if (known == series_.end()) return;
   series_count_ -= known->series->size();
   series_bytes_ -= known->bytes;

@@ -99,8 +99,10 @@ class PgReadMemory {
   std::int64_t age() const ABSL_LOCKS_EXCLUDED(mu_);
   void NoteTrial(const TrialSelector& selector, TrialId trial_id, const std::string& project,
                  std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
-  // REQUIRES: by number, from 1 on, without holes.
-  void NoteSeries(TrialId trial_id, AllSeries series, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
+  // As they are remembered now: where others came first, theirs. Null = they are not. REQUIRES: by number, from 1 on, without
+  // holes.
+  AllSeries NoteSeries(TrialId trial_id, AllSeries series, std::int64_t age)
+      ABSL_LOCKS_EXCLUDED(mu_);
   void NoteUsage(TrialId trial_id, Usage usage, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
   void NoteBook(TrialId trial_id, RememberedBook book, std::int64_t age) ABSL_LOCKS_EXCLUDED(mu_);
   // Of all trials: some of it led to a leaf that is gone.
@@ -124,6 +126,7 @@ class PgReadMemory {
     AllSeries series;
     std::size_t bytes = 0;
   };
+  std::list<Remembered>::iterator FindLocked(TrialId trial_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ForgetLocked(TrialId trial_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;

@@ -103,8 +103,9 @@ bool PgReader::NoteOwner(const PgResult& owner, std::int64_t owner_epoch,
 
 absl::StatusOr<std::shared_ptr<const TrialBook>> PgReader::ReadBook(TrialId trial_id,
                                                                     std::int64_t owner_epoch,
-                                                                    SteadyTime deadline) {
-  if (book_changes_ == nullptr) return ReadStore::ReadBook(trial_id, owner_epoch, deadline);
+                                                                    SteadyTime deadline,
+                                                                    const ListRoom& room) {
+  if (book_changes_ == nullptr) return ReadStore::ReadBook(trial_id, owner_epoch, deadline, room);
   const std::int64_t age = memory_.age();
   const auto known = memory_.BookOf(trial_id);
   const auto known_holds = [&] {
@@ -119,7 +120,7 @@ absl::StatusOr<std::shared_ptr<const TrialBook>> PgReader::ReadBook(TrialId tria
   const auto moment = book_changes_->Now(trial_id);
   STEPWELL_ASSIGN_OR_RETURN(const auto snapshot, OpenSnapshot(deadline));
   const std::int64_t snapshot_age = memory_.age();
-  STEPWELL_ASSIGN_OR_RETURN(auto book, ReadBookOf(*snapshot, trial_id));
+  STEPWELL_ASSIGN_OR_RETURN(auto book, ReadBookOf(*snapshot, trial_id, room));
   if (moment) memory_.NoteBook(trial_id, {book, {*moment, owner_epoch}}, snapshot_age);
   return book;
 }

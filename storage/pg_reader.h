@@ -49,7 +49,8 @@ class PgReader final : public ReadStore {
   [[nodiscard]] absl::StatusOr<bool> IsOwnedUnder(std::int64_t owner_epoch,
                                                   SteadyTime deadline) override;
   [[nodiscard]] absl::StatusOr<std::shared_ptr<const TrialBook>> ReadBook(
-      TrialId trial_id, std::int64_t owner_epoch, SteadyTime deadline) override;
+      TrialId trial_id, std::int64_t owner_epoch, SteadyTime deadline,
+      const ListRoom& room) override;
   [[nodiscard]] absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(
       SteadyTime deadline) override;
   [[nodiscard]] std::unique_ptr<ReadSnapshot> OpenRemembered(TrialId trial_id,

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/pg_array.h"
@@ -269,20 +270,43 @@ absl::StatusOr<std::vector<Series>> PgReaderSnapshot::ListSeries(TrialId trial_i
 }
 
 absl::StatusOr<std::shared_ptr<const std::vector<Series>>> PgReaderSnapshot::ReadAllSeries(
-    TrialId trial_id, std::int32_t series_count) {
+    TrialId trial_id, std::int32_t series_count, const ListRoom& room) {
   const auto wanted = static_cast<std::size_t>(series_count);
-  PgReadMemory::AllSeries known = memory_.SeriesOf(trial_id);
+  const PgReadMemory::AllSeries known = memory_.SeriesOf(trial_id);
   if (known != nullptr && known->size() == wanted) return known;
   if (memory_.HasTooLargeSeries(trial_id)) return nullptr;
-  std::vector<Series> all;
+  absl::Cleanup give_back = [&] { room(0).IgnoreError(); };
   // More than there are: somebody's newer snapshot has noted them already.
-  if (known != nullptr)
+  const bool is_newest = known == nullptr || known->size() < wanted;
+  STEPWELL_ASSIGN_OR_RETURN(PgReadMemory::AllSeries read,
+                            ReadSeriesBeyond(trial_id, wanted, known, room));
+  if (read == nullptr) return nullptr;
+  const bool is_dense =
+      read->size() == wanted && (wanted == 0 || Value(read->back().series_no) == series_count);
+  if (is_dense && is_newest) {
+    auto kept = memory_.NoteSeries(trial_id, read, link_.memory_age());
+    if (kept != nullptr) return kept;
+  }
+  std::move(give_back).Cancel();
+  return read;
+}
+
+// Those of `known`, and what comes after them.
+absl::StatusOr<PgReadMemory::AllSeries> PgReaderSnapshot::ReadSeriesBeyond(
+    TrialId trial_id, std::size_t wanted, const PgReadMemory::AllSeries& known,
+    const ListRoom& room) {
+  std::vector<Series> all;
+  if (known != nullptr) {
+    STEPWELL_RETURN_IF_ERROR(room(BytesOf(*known)));
     all.assign(known->begin(), known->begin() + std::min(wanted, known->size()));
+  }
   SeriesPieces pieces;
   std::size_t bytes = BytesOf(all);
   for (bool is_last = all.size() >= wanted; !is_last;) {
     const auto left = static_cast<std::int32_t>(wanted - all.size());
     const std::int32_t asked = std::min(left, pieces.count());
+    STEPWELL_RETURN_IF_ERROR(
+        room(bytes + pieces.BytesExpected(asked) * SeriesPieces::kWhileItIsRead));
     const SeriesNo after = all.empty() ? SeriesNo{0} : all.back().series_no;
     STEPWELL_ASSIGN_OR_RETURN(std::vector<Series> more, ListSeries(trial_id, {}, after, asked));
     is_last = asked == left || static_cast<std::int32_t>(more.size()) < asked;
@@ -295,12 +319,8 @@ absl::StatusOr<std::shared_ptr<const std::vector<Series>>> PgReaderSnapshot::Rea
     }
     std::move(more.begin(), more.end(), std::back_inserter(all));
   }
-  const bool is_dense =
-      all.size() == wanted && (all.empty() || Value(all.back().series_no) == series_count);
-  const bool is_newest = known == nullptr || known->size() < wanted;
-  auto read = std::make_shared<const std::vector<Series>>(std::move(all));
-  if (is_dense && is_newest) memory_.NoteSeries(trial_id, read, link_.memory_age());
-  return PgReadMemory::AllSeries(std::move(read));
+  STEPWELL_RETURN_IF_ERROR(room(bytes));
+  return std::make_shared<const std::vector<Series>>(std::move(all));
 }
 
 absl::StatusOr<GapList> PgReaderSnapshot::ReadGaps(TrialId trial_id, const GapFilter& filter) {

@@ -35,7 +35,7 @@ class PgReaderSnapshot final : public ReadSnapshot {
                                                                SeriesNo after,
                                                                std::int32_t limit) override;
   [[nodiscard]] absl::StatusOr<std::shared_ptr<const std::vector<Series>>> ReadAllSeries(
-      TrialId trial_id, std::int32_t series_count) override;
+      TrialId trial_id, std::int32_t series_count, const ListRoom& room) override;
   [[nodiscard]] absl::StatusOr<GapList> ReadGaps(TrialId trial_id,
                                                  const GapFilter& filter) override;
   [[nodiscard]] absl::StatusOr<std::vector<UsageRecord>> ReadUsage(TrialId trial_id) override;
@@ -84,6 +84,9 @@ class PgReaderSnapshot final : public ReadSnapshot {
   PgReadLink::Ticket AskUsage(TrialId trial_id);
   PgReadLink::Ticket AskGaps(TrialId trial_id, const GapFilter& filter);
 
+  absl::StatusOr<PgReadMemory::AllSeries> ReadSeriesBeyond(TrialId trial_id, std::size_t wanted,
+                                                           const PgReadMemory::AllSeries& known,
+                                                           const ListRoom& room);
   absl::StatusOr<PgReadMemory::Usage> UsageOf(TrialId trial_id);
   LookBack LookBackOf(TrialId trial_id, const std::vector<std::int32_t>& series_nos,
                       std::int64_t start_us) const;

@@ -15,13 +15,13 @@ namespace stepwell::sql {
 
 // Before it takes what is another's, or a former process's: waits for the transactions that asked who owns it, and holds the
 // row until it is taken. No row = it may not be taken, or nobody has ever owned it. $1 master id, $2 newest epoch that this
-// process held (0 = none). The same id alone is enough once only: two processes with one id would else take over from each
-// other for ever.
+// process held (0 = none), $3 the renewal that it saw lapse (1970 = none): by no clock of this server, which may be set. The
+// same id alone is enough once only: two processes with one id would else take over from each other for ever.
 inline constexpr char kLockOwnerToTake[] = R"(
 select epoch from stepwell.masters
 where slot = 0
   and ((master_id = $1 and $2::bigint in (0, epoch))
-       or renewed_time < clock_timestamp() - interval '10 seconds')
+       or renewed_time in (to_timestamp(0), $3::timestamptz))
 for update)";
 
 // Only with the row held by kLockOwnerToTake, which alone tells who may: it may lapse, or be released, behind an answer that it
@@ -45,14 +45,14 @@ update stepwell.masters set renewed_time = clock_timestamp(), address = $2
 where slot = 0 and master_id = $1 and epoch = $3
 returning epoch)";
 
-// The next master that asks takes it: nobody has renewed it for longer than the lapse.
+// The next master that asks takes it.
 inline constexpr char kReleaseOwnership[] = R"(
 update stepwell.masters set renewed_time = to_timestamp(0)
 where slot = 0 and master_id = $1 and epoch = $2)";
 
 inline constexpr char kReadOwner[] = R"(
 select master_id, epoch,
-       extract(epoch from clock_timestamp() - renewed_time)::float8
+       extract(epoch from clock_timestamp() - renewed_time)::float8, renewed_time
 from stepwell.masters where slot = 0)";
 
 // Waits for a take-over under way; a take-over waits for the transaction that asked, which may last. A renewal, which

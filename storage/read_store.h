@@ -11,7 +11,9 @@
 // kDataLoss = a row contradicts itself; kResourceExhausted = too many reads at once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -248,6 +250,10 @@ struct StoredLatest {
   double value = 0;
 };
 
+// Asked for room for `bytes` in all of a list that is being read, before more of it is; for none once it is no longer the
+// reader's alone. Unless OK the reading ends with that.
+using ListRoom = std::function<absl::Status(std::size_t bytes)>;
+
 // One moment of the database. Confined to one thread; holds one connection.
 class ReadSnapshot {
  public:
@@ -270,9 +276,9 @@ class ReadSnapshot {
       TrialId trial_id, const SeriesSelection& selection, SeriesNo after, std::int32_t limit) = 0;
   // The first `series_count` of the trial, which are all that the snapshot has: ReadTrial says how many.
   // From memory where they are known, since a series never changes. Null where they are too large to be remembered
-  // (ListSeries reads them in pages).
+  // (ListSeries reads them in pages). `room` is asked for what nobody remembers.
   [[nodiscard]] virtual absl::StatusOr<std::shared_ptr<const std::vector<Series>>> ReadAllSeries(
-      TrialId trial_id, std::int32_t series_count) = 0;
+      TrialId trial_id, std::int32_t series_count, const ListRoom& room) = 0;
   [[nodiscard]] virtual absl::StatusOr<GapList> ReadGaps(TrialId trial_id,
                                                          const GapFilter& filter) = 0;
   [[nodiscard]] virtual absl::StatusOr<std::vector<UsageRecord>> ReadUsage(TrialId trial_id) = 0;
@@ -316,9 +322,9 @@ class ReadStore {
                                                           SteadyTime deadline) = 0;
   // The trial's bookkeeping, of a moment within the call. From memory where this master, which owns the
   // database under `owner_epoch`, has changed nothing since it was read. Null where another master owns it
-  // by now. kNotFound.
+  // by now. kNotFound. `room` as for ReadAllSeries.
   [[nodiscard]] virtual absl::StatusOr<std::shared_ptr<const TrialBook>> ReadBook(
-      TrialId trial_id, std::int64_t owner_epoch, SteadyTime deadline);
+      TrialId trial_id, std::int64_t owner_epoch, SteadyTime deadline, const ListRoom& room);
   // Waits for a connection until `deadline`; every statement of the snapshot ends by then. The snapshot is
   // of the moment of its first statement.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(

@@ -144,7 +144,7 @@ absl::StatusOr<std::vector<UsageRecord>> RememberedSnapshot::ReadUsage(TrialId) 
 }
 
 absl::StatusOr<std::shared_ptr<const std::vector<Series>>> RememberedSnapshot::ReadAllSeries(
-    TrialId, std::int32_t) {
+    TrialId, std::int32_t, const ListRoom&) {
   if (book_->series == nullptr) return NotRemembered();
   return book_->series;
 }

@@ -183,8 +183,8 @@ absl::StatusOr<GapList> RememberingSnapshot::ReadGaps(TrialId trial_id, const Ga
 }
 
 absl::StatusOr<std::shared_ptr<const std::vector<Series>>> RememberingSnapshot::ReadAllSeries(
-    TrialId trial_id, std::int32_t series_count) {
-  auto series = snapshot_->ReadAllSeries(trial_id, series_count);
+    TrialId trial_id, std::int32_t series_count, const ListRoom& room) {
+  auto series = snapshot_->ReadAllSeries(trial_id, series_count, room);
   if (series.ok() && trial_id == trial_id_) series_ = *series;
   return series;
 }

@@ -46,7 +46,7 @@ class RememberingSnapshot final : public ReadSnapshot {
                                                                SeriesNo after,
                                                                std::int32_t limit) override;
   [[nodiscard]] absl::StatusOr<std::shared_ptr<const std::vector<Series>>> ReadAllSeries(
-      TrialId trial_id, std::int32_t series_count) override;
+      TrialId trial_id, std::int32_t series_count, const ListRoom& room) override;
   [[nodiscard]] absl::StatusOr<GapList> ReadGaps(TrialId trial_id,
                                                  const GapFilter& filter) override;
   [[nodiscard]] absl::StatusOr<std::vector<UsageRecord>> ReadUsage(TrialId trial_id) override;

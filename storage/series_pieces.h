@@ -46,6 +46,8 @@ class SeriesPieces {
   static constexpr std::int32_t kCountMax = 10'000;
   // Of the others.
   static constexpr std::size_t kBytes = 2 << 20;
+  // A piece takes so many times its bytes while it is read: as the database sent it, too.
+  static constexpr std::size_t kWhileItIsRead = 2;
 
   // Of the next one.
   std::int32_t count() const {

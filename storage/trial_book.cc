@@ -8,7 +8,8 @@
 namespace stepwell {
 
 absl::StatusOr<std::shared_ptr<const TrialBook>> ReadBookOf(ReadSnapshot& snapshot,
-                                                            TrialId trial_id) {
+                                                            TrialId trial_id,
+                                                            const ListRoom& room) {
   auto book = std::make_shared<TrialBook>();
   snapshot.ExpectBook(trial_id, {});
   STEPWELL_ASSIGN_OR_RETURN(book->record, snapshot.ReadTrial(trial_id));
@@ -17,7 +18,7 @@ absl::StatusOr<std::shared_ptr<const TrialBook>> ReadBookOf(ReadSnapshot& snapsh
   STEPWELL_ASSIGN_OR_RETURN(book->gaps, snapshot.ReadGaps(trial_id, {}));
   const std::int32_t series_count = book->record.series_count;
   if (series_count <= kBookSeriesMax) {
-    STEPWELL_ASSIGN_OR_RETURN(book->series, snapshot.ReadAllSeries(trial_id, series_count));
+    STEPWELL_ASSIGN_OR_RETURN(book->series, snapshot.ReadAllSeries(trial_id, series_count, room));
   }
   return std::shared_ptr<const TrialBook>(std::move(book));
 }
@@ -37,11 +38,12 @@ std::size_t BytesOf(const TrialBook& book) {
 // For stores that remember nothing.
 absl::StatusOr<std::shared_ptr<const TrialBook>> ReadStore::ReadBook(TrialId trial_id,
                                                                      std::int64_t owner_epoch,
-                                                                     SteadyTime deadline) {
+                                                                     SteadyTime deadline,
+                                                                     const ListRoom& room) {
   STEPWELL_ASSIGN_OR_RETURN(const bool is_owned, IsOwnedUnder(owner_epoch, deadline));
   if (!is_owned) return nullptr;
   STEPWELL_ASSIGN_OR_RETURN(const auto snapshot, OpenSnapshot(deadline));
-  return ReadBookOf(*snapshot, trial_id);
+  return ReadBookOf(*snapshot, trial_id, room);
 }
 
 }  // namespace stepwell

@@ -25,7 +25,7 @@ struct TrialBook {
 
 // In one round trip where the series are remembered. kNotFound.
 absl::StatusOr<std::shared_ptr<const TrialBook>> ReadBookOf(ReadSnapshot& snapshot,
-                                                            TrialId trial_id);
+                                                            TrialId trial_id, const ListRoom& room);
 
 // About what it takes, with its series: it keeps them alive where nothing else does.
 std::size_t BytesOf(const TrialBook& book);

@@ -44,6 +44,7 @@
 #include "bench/beside/neighbours.h"
 #include "bench/beside/old_leaf.h"
 #include "bench/beside/series_flood.h"
+#include "bench/load/asked_options.h"
 #include "bench/load/bar.h"
 #include "bench/load/bench_run.h"
 #include "bench/load/load_stream.h"
@@ -438,11 +439,16 @@ int Main(bool quick, Part part, int message_definitions) {
 }  // namespace stepwell::bench
 
 int main(int argc, char** argv) {
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  const auto asked = [&](const char* word) {
-    return std::find(words.begin(), words.end(), word) != words.end();
-  };
+  const stepwell::bench::AskedOptions asked(
+      "beside_bench",
+      {stepwell::bench::AskedOptions::kQuick,
+       {"--leaf", "the sweeps of leaves alone"},
+       {"--flood", "the flood of new series alone"},
+       {"--few", "the flood in messages of 100, not of 10,000"}},
+      argc, argv);
   using stepwell::bench::Part;
-  const Part part = asked("--leaf") ? Part::kLeaf : asked("--flood") ? Part::kFlood : Part::kAll;
-  return stepwell::bench::Main(asked("--quick"), part, asked("--few") ? 100 : 10'000);
+  const Part part = asked.Has("--leaf")    ? Part::kLeaf
+                    : asked.Has("--flood") ? Part::kFlood
+                                           : Part::kAll;
+  return stepwell::bench::Main(asked.Has("--quick"), part, asked.Has("--few") ? 100 : 10'000);
 }

@@ -21,6 +21,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "bench/load/asked_options.h"
 #include "bench/load/bar.h"
 #include "bench/load/bench_run.h"
 #include "bench/load/load_stream.h"
@@ -256,7 +257,9 @@ class Charts {
 }  // namespace stepwell::bench
 
 int main(int argc, char** argv) {
-  const bool quick = argc > 1 && std::string(argv[1]) == "--quick";
+  const stepwell::bench::AskedOptions asked("charts_bench", {stepwell::bench::AskedOptions::kQuick},
+                                            argc, argv);
+  const bool quick = asked.Has("--quick");
   stepwell::bench::StayOnTwoCores();
   stepwell::bench::Charts(quick ? 6 : 24, quick ? 5 : 25).Run();
 }

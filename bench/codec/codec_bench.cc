@@ -21,12 +21,12 @@
 #include <map>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "bench/codec/code_length.h"
+#include "bench/load/asked_options.h"
 #include "bench/load/bar.h"
 #include "bench/load/measured_commit.h"
 #include "bench/store/day_tables.h"
@@ -344,11 +344,8 @@ void Run(bool quick) {
 }  // namespace stepwell
 
 int main(int argc, char** argv) {
-  const bool quick = argc == 2 && std::string_view(argv[1]) == "--quick";
-  if (argc > 2 || (argc == 2 && !quick)) {
-    std::fprintf(stderr, "usage: codec_bench [--quick]\n");
-    return 64;
-  }
-  stepwell::Run(quick);
+  const stepwell::bench::AskedOptions asked("codec_bench", {stepwell::bench::AskedOptions::kQuick},
+                                            argc, argv);
+  stepwell::Run(asked.Has("--quick"));
   return 0;
 }

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/load/asked_options.h"
 #include "bench/load/bench_run.h"
 #include "bench/load/loaded_master.h"
 #include "bench/load/pairs.h"
@@ -142,12 +143,12 @@ int Main(const Plan& plan) {
 }  // namespace stepwell::bench
 
 int main(int argc, char** argv) {
-  bool quick = false;
-  bool wide = false;
-  for (int i = 1; i < argc; ++i) {
-    quick = quick || std::string(argv[i]) == "--quick";
-    wide = wide || std::string(argv[i]) == "--wide";
-  }
-  return stepwell::bench::Main(wide ? stepwell::bench::WidePlan(quick)
-                                    : stepwell::bench::DayPlan(quick));
+  const stepwell::bench::AskedOptions asked(
+      "day_bench",
+      {stepwell::bench::AskedOptions::kQuick,
+       {"--wide", "the load whose chunks have few values of each series"}},
+      argc, argv);
+  const bool quick = asked.Has("--quick");
+  return stepwell::bench::Main(asked.Has("--wide") ? stepwell::bench::WidePlan(quick)
+                                                   : stepwell::bench::DayPlan(quick));
 }

@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "bench/flat/crowd.h"
+#include "bench/load/asked_options.h"
 #include "bench/load/bench_run.h"
 #include "bench/load/day_questions.h"
 #include "bench/load/loaded_master.h"
@@ -260,5 +261,7 @@ int Main(bool quick) {
 }  // namespace stepwell::bench
 
 int main(int argc, char** argv) {
-  return stepwell::bench::Main(argc > 1 && std::string(argv[1]) == "--quick");
+  const stepwell::bench::AskedOptions asked("flat_bench", {stepwell::bench::AskedOptions::kQuick},
+                                            argc, argv);
+  return stepwell::bench::Main(asked.Has("--quick"));
 }

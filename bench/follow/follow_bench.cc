@@ -19,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
+#include "bench/load/asked_options.h"
 #include "bench/load/bar.h"
 #include "bench/load/bench_run.h"
 #include "bench/load/master_child.h"
@@ -175,5 +176,7 @@ int Main(bool quick) {
 }  // namespace stepwell::bench
 
 int main(int argc, char** argv) {
-  return stepwell::bench::Main(argc > 1 && std::string(argv[1]) == "--quick");
+  const stepwell::bench::AskedOptions asked("follow_bench", {stepwell::bench::AskedOptions::kQuick},
+                                            argc, argv);
+  return stepwell::bench::Main(asked.Has("--quick"));
 }

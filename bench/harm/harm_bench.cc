@@ -26,6 +26,7 @@
 #include "bench/harm/cold_calls.h"
 #include "bench/harm/paired_steps.h"
 #include "bench/harm/processor.h"
+#include "bench/load/asked_options.h"
 #include "stepwell/stepwell.h"
 
 extern char** environ;
@@ -331,6 +332,12 @@ int Measure(Part part, const Size& size, const std::string& root) {
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::strcmp(argv[1], "--calls") == 0) return MakeCalls(argv[2]);
+  const stepwell::bench::AskedOptions asked(
+      "harm_bench",
+      {stepwell::bench::AskedOptions::kQuick,
+       {"--cold", "calls that find the caches cold alone"},
+       {"--steps", "steps with calls and without alone: of 5 ms, then of 50 ms, 20 minutes"}},
+      argc, argv);
   for (const char* name : {"STEPWELL_DISABLED", "STEPWELL_OFFLINE", "STEPWELL_SERVER"}) {
     unsetenv(name);
   }
@@ -349,16 +356,11 @@ int main(int argc, char** argv) {
             5,
             300'000,
             500};
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    if (option == "--quick") {
-      size = {{size.usual.length, 100}, {size.briefest.length, 500}, 3, 100'000, 150};
-    } else if (option == "--cold") {
-      part = Part::kCold;
-    } else if (option == "--steps") {
-      part = Part::kSteps;
-    }
+  if (asked.Has("--quick")) {
+    size = {{size.usual.length, 100}, {size.briefest.length, 500}, 3, 100'000, 150};
   }
+  if (asked.Has("--cold")) part = Part::kCold;
+  if (asked.Has("--steps")) part = Part::kSteps;
   const int status = Measure(part, size, root);
   std::filesystem::remove_all(root);
   return status;

@@ -73,6 +73,7 @@ class PairedSteps {
   Recorder& recorder_;
   std::vector<float> weights_;
   std::vector<float> values_;
+  std::vector<float> sums_;  // of the turn under way
   int times_ = 1;
 };
 

@@ -13,7 +13,6 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -22,6 +21,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "bench/load/asked_options.h"
 #include "bench/load/bench_run.h"
 #include "bench/load/loaded_master.h"
 #include "bench/load/pairs.h"
@@ -286,5 +286,7 @@ int Main(bool is_quick) {
 }  // namespace stepwell::bench
 
 int main(int argc, char** argv) {
-  return stepwell::bench::Main(argc > 1 && std::strcmp(argv[1], "--quick") == 0);
+  const stepwell::bench::AskedOptions asked("http_bench", {stepwell::bench::AskedOptions::kQuick},
+                                            argc, argv);
+  return stepwell::bench::Main(asked.Has("--quick"));
 }

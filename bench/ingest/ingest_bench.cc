@@ -24,6 +24,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "bench/load/asked_options.h"
 #include "bench/load/bench_run.h"
 #include "bench/load/load_stream.h"
 #include "bench/load/made_up_chunks.h"
@@ -261,5 +262,7 @@ int Main(bool quick) {
 }  // namespace stepwell::bench
 
 int main(int argc, char** argv) {
-  return stepwell::bench::Main(argc > 1 && std::string(argv[1]) == "--quick");
+  const stepwell::bench::AskedOptions asked("ingest_bench", {stepwell::bench::AskedOptions::kQuick},
+                                            argc, argv);
+  return stepwell::bench::Main(asked.Has("--quick"));
 }

@@ -15,11 +15,11 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "bench/load/asked_options.h"
 #include "client/recorder/src/spool_format.h"
 #include "stepwell/stepwell.h"
 
@@ -184,7 +184,9 @@ int Measure(int repeats, int rounds, const std::string& root) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const bool is_quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+  const stepwell::bench::AskedOptions asked("recorder_bench",
+                                            {stepwell::bench::AskedOptions::kQuick}, argc, argv);
+  const bool is_quick = asked.Has("--quick");
   unsetenv("STEPWELL_DISABLED");
   std::string root = "/dev/shm/stepwell-bench-XXXXXX";
   if (access("/dev/shm", W_OK) != 0) {

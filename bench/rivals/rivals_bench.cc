@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "bench/load/asked_options.h"
 #include "bench/load/bench_run.h"
 #include "bench/load/loaded_master.h"
 #include "bench/load/pairs.h"
@@ -198,5 +199,7 @@ int Main(bool quick) {
 }  // namespace stepwell::bench
 
 int main(int argc, char** argv) {
-  return stepwell::bench::Main(argc > 1 && std::string(argv[1]) == "--quick");
+  const stepwell::bench::AskedOptions asked("rivals_bench", {stepwell::bench::AskedOptions::kQuick},
+                                            argc, argv);
+  return stepwell::bench::Main(asked.Has("--quick"));
 }

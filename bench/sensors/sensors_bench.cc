@@ -14,10 +14,10 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "bench/load/asked_options.h"
 #include "bench/load/measured_commit.h"
 #include "client/agent/sensors/boot_clock.h"
 #include "client/agent/sensors/container_sensor.h"
@@ -174,10 +174,7 @@ int Run(bool quick) {
 }  // namespace stepwell::agent
 
 int main(int argc, char** argv) {
-  const bool quick = argc == 2 && std::string_view(argv[1]) == "--quick";
-  if (argc > 2 || (argc == 2 && !quick)) {
-    std::fprintf(stderr, "usage: sensors_bench [--quick]\n");
-    return 64;
-  }
-  return stepwell::agent::Run(quick);
+  const stepwell::bench::AskedOptions asked("sensors_bench",
+                                            {stepwell::bench::AskedOptions::kQuick}, argc, argv);
+  return stepwell::agent::Run(asked.Has("--quick"));
 }

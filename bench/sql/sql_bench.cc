@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "bench/load/asked_options.h"
 #include "bench/load/bar.h"
 #include "bench/store/day_tables.h"
 #include "storage/migrator.h"
@@ -202,5 +203,7 @@ int Main(bool quick) {
 }  // namespace stepwell
 
 int main(int argc, char** argv) {
-  return stepwell::Main(argc > 1 && std::string_view(argv[1]) == "--quick");
+  const stepwell::bench::AskedOptions asked("sql_bench", {stepwell::bench::AskedOptions::kQuick},
+                                            argc, argv);
+  return stepwell::Main(asked.Has("--quick"));
 }

@@ -6,13 +6,13 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/trace/trace_reading.h"
+#include "bench/load/asked_options.h"
 #include "bench/load/bar.h"
 #include "bench/load/bench_run.h"
 #include "bench/load/pairs.h"
@@ -153,7 +153,9 @@ std::string ProgramsFolder() {
 }  // namespace stepwell::bench
 
 int main(int argc, char** argv) {
-  const bool is_quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+  const stepwell::bench::AskedOptions asked("traces_bench", {stepwell::bench::AskedOptions::kQuick},
+                                            argc, argv);
+  const bool is_quick = asked.Has("--quick");
   const std::string bin = stepwell::bench::ProgramsFolder();
   stepwell::bench::StayOnTwoCores();
   // Before this process grows: its children's largest size would begin with its own.

@@ -22,7 +22,6 @@ class FakeUnderTest final : public StoreUnderTest {
     store_.SetFolded(trial_id, writer_no, folded);
   }
   std::vector<Gap> Gaps(TrialId trial_id) override { return store_.gaps(trial_id); }
-  void AgeOwner(absl::Duration by) override { store_.AgeOwner(by); }
 
  private:
   FakeIngestStore store_;
@@ -61,10 +60,6 @@ class PgUnderTest final : public StoreUnderTest {
                       .reason = std::string(rows->Text(row, 8))});
     }
     return gaps;
-  }
-  void AgeOwner(absl::Duration by) override {
-    Run(absl::StrCat("update stepwell.masters set renewed_time = renewed_time - interval '",
-                     absl::ToInt64Seconds(by), " seconds'"));
   }
 
  private:

@@ -26,7 +26,6 @@ class StoreUnderTest {
   virtual void Restart() = 0;
   virtual void SetFolded(TrialId trial_id, WriterNo writer_no, std::uint64_t folded_sequence) = 0;
   virtual std::vector<Gap> Gaps(TrialId trial_id) = 0;
-  virtual void AgeOwner(absl::Duration by) = 0;
 };
 
 struct StoreKind {
@@ -75,6 +74,14 @@ class IngestStoreContract : public ::testing::TestWithParam<StoreKind> {
     request.received_time_us = ++now_us_;
     request.advances = std::move(advances);
     return store().Commit(request);
+  }
+  // By one who has seen the owner's renewal stand still for as long as an ownership lasts.
+  absl::StatusOr<Ownership> TakeFromSilent(const std::string& master_id) {
+    OwnerClaim claim{.master_id = master_id, .address = "b:2"};
+    const auto seen = store().AcquireOwnership(claim);
+    EXPECT_TRUE(seen.ok() && !seen->is_owner) << seen.status();
+    if (seen.ok()) claim.lapsed_renewal_us = seen->renewal_us;
+    return store().AcquireOwnership(claim);
   }
   AdvanceResult CommitOne(const WriterAdvance& advance) {
     auto results = Commit({advance});

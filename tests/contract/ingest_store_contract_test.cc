@@ -124,8 +124,7 @@ TEST_P(IngestStoreContract, StopsAnOwnerThatWasFencedBetween) {
   ASSERT_EQ(store().AcquireOwnership({.master_id = "first", .address = "a:1"})->epoch, 1);
   const OpenedWriter writer = Open(Request("t"));
   ExpectOutcome(Advance(writer, 1, 1), AdvanceOutcome::kCommitted, 1);
-  under_test_->AgeOwner(absl::Seconds(11));
-  const auto taken = store().AcquireOwnership({.master_id = "second", .address = "b:2"});
+  const auto taken = TakeFromSilent("second");
   ASSERT_TRUE(taken.ok() && taken->is_owner) << taken.status();
   ASSERT_TRUE(store().FenceTrials(taken->epoch).ok());
   EXPECT_EQ(Commit({Advance(writer, 2, 2)}).status().code(), absl::StatusCode::kAborted);
@@ -173,14 +172,26 @@ TEST_P(IngestStoreContract, LetsOneMasterOwn) {
   EXPECT_TRUE(restarted->is_owner);
   EXPECT_GT(restarted->epoch, first->epoch);
   EXPECT_FALSE(store().AcquireOwnership({"first", "a:1", first->epoch, first->epoch})->is_owner);
-  under_test_->AgeOwner(absl::Seconds(11));
-  const auto taken = store().AcquireOwnership({.master_id = "second", .address = "b:2"});
+  const auto taken = TakeFromSilent("second");
+  ASSERT_TRUE(taken.ok()) << taken.status();
   EXPECT_TRUE(taken->is_owner);
   EXPECT_GT(taken->epoch, restarted->epoch);
-  // The former owner does not get it back by renewing, however old the row.
-  under_test_->AgeOwner(absl::Seconds(100));
+  // The former owner does not get it back by renewing.
   EXPECT_FALSE(
       store().AcquireOwnership({"first", "a:1", restarted->epoch, restarted->epoch})->is_owner);
+}
+
+TEST_P(IngestStoreContract, AnOwnerThatRenewsIsNotTakenForTheOneThatWasSilent) {
+  const auto owner = store().AcquireOwnership({.master_id = "first", .address = "a:1"});
+  ASSERT_TRUE(owner.ok()) << owner.status();
+  const auto seen = store().AcquireOwnership({.master_id = "second", .address = "b:2"});
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  ASSERT_TRUE(store().AcquireOwnership({"first", "a:1", owner->epoch, owner->epoch})->is_owner);
+  const auto late = store().AcquireOwnership(
+      {.master_id = "second", .address = "b:2", .lapsed_renewal_us = seen->renewal_us});
+  ASSERT_TRUE(late.ok()) << late.status();
+  EXPECT_FALSE(late->is_owner);
+  EXPECT_NE(late->renewal_us, seen->renewal_us);
 }
 
 // Its caches go by the epoch: one that it held once is never another.
@@ -197,15 +208,19 @@ TEST_P(IngestStoreContract, TwoMastersOfOneIdDoNotTakeOverFromEachOtherForEver) 
   struct Master {
     std::int64_t epoch = 0;
     std::int64_t last_epoch = 0;
+    std::int64_t seen_us = 0;
+    std::int64_t lapsed_us = 0;
     int take_overs = 0;
   };
   const auto renew = [&](Master& master) {
     const auto owner = store().AcquireOwnership({.master_id = "m",
                                                  .address = "a:1",
                                                  .epoch = master.epoch,
-                                                 .last_epoch = master.last_epoch});
+                                                 .last_epoch = master.last_epoch,
+                                                 .lapsed_renewal_us = master.lapsed_us});
     ASSERT_TRUE(owner.ok()) << owner.status();
     if (owner->is_owner && owner->epoch != master.epoch) ++master.take_overs;
+    master.seen_us = owner->renewal_us;
     master.epoch = owner->is_owner ? owner->epoch : 0;
     if (owner->is_owner) master.last_epoch = owner->epoch;
   };
@@ -218,11 +233,10 @@ TEST_P(IngestStoreContract, TwoMastersOfOneIdDoNotTakeOverFromEachOtherForEver) 
   EXPECT_EQ(b.take_overs, 1) << "it may have been started anew";
   EXPECT_EQ(a.epoch, 0);
   EXPECT_NE(b.epoch, 0);
-  // The newer one is gone: the other waits until its row is old.
-  under_test_->AgeOwner(absl::Seconds(8));
+  // The newer one is gone: the other waits until its renewal has lapsed.
   renew(a);
   EXPECT_EQ(a.epoch, 0);
-  under_test_->AgeOwner(absl::Seconds(3));
+  a.lapsed_us = a.seen_us;
   renew(a);
   EXPECT_NE(a.epoch, 0);
   renew(b);
@@ -241,8 +255,7 @@ TEST_P(IngestStoreContract, AFormerOwnerSetsNoStateOfATrialAtRest) {
   ExpectOutcome(last, AdvanceOutcome::kCommitted, 1);
   under_test_->SetFolded(writer.trial_id, writer.writer_no, 1);
   ASSERT_TRUE(store().SetTrialState(writer.trial_id, TrialState::kCompleted, 1).ok());
-  under_test_->AgeOwner(absl::Seconds(11));
-  ASSERT_EQ(store().AcquireOwnership({.master_id = "second", .address = "b:2"})->epoch, 2);
+  ASSERT_EQ(TakeFromSilent("second")->epoch, 2);
   ASSERT_TRUE(store().FenceTrials(2).ok());  // not this one: nothing of it is open
   EXPECT_EQ(store().SetTrialState(writer.trial_id, TrialState::kLost, 1).code(),
             absl::StatusCode::kAborted);

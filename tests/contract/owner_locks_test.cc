@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cstdint>
+#include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "storage/pg_owner.h"
 #include "tests/contract/pg_store_test.h"
 
@@ -24,7 +27,26 @@ class OwnerLocksTest : public PgStoreTest {
     ASSERT_TRUE(owner.ok()) << owner.status();
     ASSERT_EQ(owner->epoch, kEpoch);
   }
+  // Of one who stands by.
+  Ownership Look(const std::string& master_id) {
+    const auto seen = ingest_->AcquireOwnership({.master_id = master_id, .address = "b:1"});
+    EXPECT_TRUE(seen.ok() && !seen->is_owner) << seen.status();
+    return seen.value_or(Ownership());
+  }
 };
+
+// Set forward it makes a renewal old that is not, set back one young that is.
+TEST_F(OwnerLocksTest, AClockThatIsSetEndsNoOwnershipAndKeepsNone) {
+  for (const char* set : {"- interval '1 hour'", "+ interval '1 day'"}) {
+    SCOPED_TRACE(set);
+    Run(absl::StrCat("update stepwell.masters set renewed_time = renewed_time ", set));
+    EXPECT_FALSE(Look("b").is_owner);
+  }
+  const auto taken = ingest_->AcquireOwnership(
+      {.master_id = "b", .address = "b:1", .lapsed_renewal_us = Look("b").renewal_us});
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_TRUE(taken->is_owner);
+}
 
 TEST_F(OwnerLocksTest, ARenewalWaitsForNoneOfTheOwnersTransactions) {
   const auto asks = Connect(url_);
@@ -42,11 +64,12 @@ TEST_F(OwnerLocksTest, ATakeOverWaitsForATransactionThatAskedAndEndsTheNext) {
   const auto asks = Connect(url_);
   ASSERT_TRUE(asks->Begin().ok());
   ASSERT_TRUE(CheckMaster(*asks, kEpoch).ok());
-  // As if it had not been renewed for longer than it lasts.
-  Run("update stepwell.masters set renewed_time = renewed_time - interval '1 minute'");
+  // It is not renewed for longer than it lasts.
+  const std::int64_t lapsed_us = Look("b").renewal_us;
   std::atomic<bool> is_taken = false;
   std::thread other([&] {
-    const auto taken = ingest_->AcquireOwnership({.master_id = "b", .address = "b:1"});
+    const auto taken = ingest_->AcquireOwnership(
+        {.master_id = "b", .address = "b:1", .lapsed_renewal_us = lapsed_us});
     is_taken = true;
     ASSERT_TRUE(taken.ok()) << taken.status();
     EXPECT_TRUE(taken->is_owner);

@@ -24,8 +24,6 @@ absl::Status NoTrial(TrialId trial_id) {
   return absl::NotFoundError(absl::StrCat("trial ", Value(trial_id), ": there is none"));
 }
 
-constexpr absl::Duration kOwnershipLapses = absl::Seconds(10);
-
 }  // namespace
 
 absl::StatusOr<Ownership> FakeIngestStore::AcquireOwnership(const OwnerClaim& claim) {
@@ -38,14 +36,18 @@ absl::StatusOr<Ownership> FakeIngestStore::AcquireOwnership(const OwnerClaim& cl
   const bool renews = same_id && claim.epoch != 0 && row.epoch == claim.epoch;
   const bool restarts = same_id && (claim.last_epoch == 0 || claim.last_epoch == row.epoch);
   const absl::Duration age = now - tables_.renewed_time;
-  const bool takes = claim.epoch == 0 && (vacant || restarts || age > kOwnershipLapses);
+  const std::int64_t renewal_us = absl::ToUnixMicros(tables_.renewed_time);
+  const bool ends = renewal_us == 0 || renewal_us == claim.lapsed_renewal_us;
+  const bool takes = claim.epoch == 0 && (vacant || restarts || ends);
   if (takes) {
     const std::int64_t epoch = std::max(row.epoch, claim.last_epoch) + 1;
     row = {.is_owner = true, .epoch = epoch, .owner_id = claim.master_id};
   }
   if (takes || renews) {
     row.incarnation = tables_.incarnation;
-    tables_.renewed_time = now;
+    // As it is told: in whole microseconds, and never the same twice.
+    tables_.renewed_time = std::max(absl::FromUnixMicros(absl::ToUnixMicros(now)),
+                                    tables_.renewed_time + absl::Microseconds(1));
     Ownership owner = row;
     owner.look = std::exchange(next_look_, absl::OkStatus());
     if (!owner.look.ok()) owner.incarnation = {};
@@ -54,6 +56,7 @@ absl::StatusOr<Ownership> FakeIngestStore::AcquireOwnership(const OwnerClaim& cl
   Ownership other = row;
   other.is_owner = false;
   if (!vacant) other.renewed_age_seconds = absl::ToDoubleSeconds(age);
+  if (!vacant) other.renewal_us = renewal_us;
   return other;
 }
 
@@ -490,11 +493,6 @@ std::vector<Gap> FakeIngestStore::gaps(TrialId trial_id) const {
 TrialState FakeIngestStore::trial_state(TrialId trial_id) const {
   absl::MutexLock lock(&mu_);
   return tables_.trials.at(trial_id).state;
-}
-
-void FakeIngestStore::AgeOwner(absl::Duration by) {
-  absl::MutexLock lock(&mu_);
-  tables_.renewed_time -= by;
 }
 
 }  // namespace stepwell::testing

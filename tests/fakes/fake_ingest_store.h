@@ -89,8 +89,6 @@ class FakeIngestStore final : public IngestStore {
   void PutBack(const Backup& backup);
   // The next owner's look at the database answers this; its row is written all the same.
   void FailNextLook(absl::Status status);
-  // Makes the owner's last renewal older.
-  void AgeOwner(absl::Duration by);
   // Calls of AcquireOwnership.
   int ownership_calls() const {
     absl::MutexLock lock(&mu_);

@@ -49,6 +49,7 @@ class SeriesListsTest : public QueryReadsTest {
                                    .heads = heads_,
                                    .clock = RealClock::Get(),
                                    .liveness = liveness_,
+                                   .owner_epoch = [] { return kEpoch; },
                                    .series_room = &room});
   }
 };
@@ -70,6 +71,68 @@ TEST_F(SeriesListsTest, WhatFindsNoRoomIsToldToComeAgainAndGetsItLater) {
   }
   EXPECT_TRUE(Read(reads, Samples()).ok());
   EXPECT_TRUE(reads.ListSeries(List(), Call()).ok());
+  EXPECT_EQ(room.bytes(), 0);
+}
+
+// What is read of a trial for the first time is read whole, to be remembered, whatever is chosen of it.
+TEST_F(SeriesListsTest, AListThatIsReadToBeRememberedTakesItsPlaceMeanwhile) {
+  OpenWriter("job");
+  AddMany(60);  // 126 KB
+  MemoryRoom room(400 * kKiB);
+  const QueryReads reads = With(room, reader_);
+  const v1::ReadSamplesRequest none = Samples("none");
+  {
+    const MemoryRoom::Place others = room.Count(350 * kKiB);
+    const absl::Status refused = Read(reads, none);
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
+    EXPECT_EQ(RetryDelayOf(refused), absl::Seconds(1));
+    EXPECT_EQ(room.bytes(), 350 * kKiB) << "nothing is left of what was refused";
+  }
+  EXPECT_TRUE(Read(reads, none).ok());
+  EXPECT_EQ(room.bytes(), 0) << "it is remembered, and nobody's place any more";
+  const MemoryRoom::Place others = room.Count(399 * kKiB);
+  EXPECT_TRUE(Read(reads, none).ok()) << "and takes none when it is looked at again";
+}
+
+TEST_F(SeriesListsTest, WhereThereIsNoRoomForAllTheFewThatAreChosenAreReadAlone) {
+  OpenWriter("job");
+  AddMany(1500);  // 3 MB
+  MemoryRoom room(2048 * kKiB);
+  const QueryReads reads = With(room, reader_);
+  const MemoryRoom::Place others = room.Count(1024 * kKiB);
+  v1::ReadSamplesRequest one = Samples();
+  one.mutable_selector()->set_name("s1499");
+  EXPECT_TRUE(Read(reads, one).ok());
+  EXPECT_EQ(room.bytes(), 1024 * kKiB);
+  EXPECT_EQ(Read(reads, Samples()).code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST_F(SeriesListsTest, NewestValuesTakeAPlaceForTheListThatTheyReadWithTheBook) {
+  const auto owner = ingest_->AcquireOwnership({.master_id = "ours", .address = "here"});
+  ASSERT_TRUE(owner.ok() && owner->epoch == kEpoch) << owner.status();
+  Feed feed = OpenWriter("job");
+  AddMany(60);
+  TickTable table;
+  table.tick_group = 1;
+  table.times_us = {kStartUs};
+  table.batches = {-1};
+  table.columns.push_back({.series_no = SeriesNo{1}, .values = {1}, .presence = {}});
+  Commit(feed, {std::move(table)}, kStartUs);
+  MemoryRoom room(400 * kKiB);
+  v1::LatestValuesRequest request;
+  request.mutable_trial()->set_trial_id(Value(trial_id_));
+  // From rows, which are asked once; then by the book, by one who does not remember it.
+  ASSERT_TRUE(With(room, reader_).LatestValues(request, Call()).ok());
+  PgReader fresh({.url = url_});
+  const QueryReads reads = With(room, fresh);
+  {
+    const MemoryRoom::Place others = room.Count(350 * kKiB);
+    const absl::Status refused = reads.LatestValues(request, Call()).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
+    EXPECT_EQ(room.bytes(), 350 * kKiB);
+  }
+  const auto answer = reads.LatestValues(request, Call());
+  ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(room.bytes(), 0);
 }
 

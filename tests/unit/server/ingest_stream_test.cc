@@ -175,8 +175,10 @@ TEST_F(IngestStreamTest, CloseIsAckedOnceAllBeforeItIsCommitted) {
 TEST_F(IngestStreamTest, AnotherOwnerEndsTheStream) {
   auto stream = NewStream();
   Begin(*stream, writer_);
-  store_.AgeOwner(absl::Seconds(11));
-  const auto other = store_.AcquireOwnership({.master_id = "master-b", .address = "there"});
+  const auto seen = store_.AcquireOwnership({.master_id = "master-b", .address = "there"});
+  ASSERT_TRUE(seen.ok());
+  const auto other = store_.AcquireOwnership(
+      {.master_id = "master-b", .address = "there", .lapsed_renewal_us = seen->renewal_us});
   ASSERT_TRUE(other.ok());
   ASSERT_TRUE(other->is_owner);
   ASSERT_TRUE(store_.FenceTrials(other->epoch).ok());
