@@ -92,9 +92,9 @@ absl::StatusOr<std::optional<LatestAnswer>> QueryReads::AnswerLatestFromMemory(
   const HeadsPin pin = sources_.heads.Pin(trial_id);
   if (pin.recovering()) return unknown;
   MemoryRoom::Place place;
-  const auto book = sources_.store.ReadBook(
-      trial_id, owner_epoch, call.deadline,
-      SeriesReading::RoomFor(trial_id, sources_.series_room, place));
+  const auto book =
+      sources_.store.ReadBook(trial_id, owner_epoch, call.deadline,
+                              SeriesReading::RoomFor(trial_id, sources_.series_room, place));
   // By its name it may be found again as another trial.
   if (absl::IsNotFound(book.status())) return unknown;
   if (!book.ok()) return book.status();

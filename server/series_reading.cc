@@ -16,9 +16,8 @@ absl::StatusOr<SeriesReading::Piece> SeriesReading::Next(const SeriesSelection& 
   const std::int64_t held_bytes = place_.bytes();
   const auto expected_bytes = static_cast<std::int64_t>(pieces_.BytesExpected(asked));
   constexpr std::int64_t kWhileItIsRead = SeriesPieces::kWhileItIsRead;
-  STEPWELL_RETURN_IF_ERROR(
-      ReserveAll(trial_id_, room_, place_,
-                 held_bytes + expected_bytes * std::max(copies_, kWhileItIsRead)));
+  STEPWELL_RETURN_IF_ERROR(ReserveAll(
+      trial_id_, room_, place_, held_bytes + expected_bytes * std::max(copies_, kWhileItIsRead)));
   Piece piece;
   STEPWELL_ASSIGN_OR_RETURN(piece.series, snapshot_.ListSeries(trial_id_, selection, after, asked));
   piece.bytes = BytesOf(piece.series);
@@ -41,8 +40,8 @@ ListRoom SeriesReading::RoomFor(TrialId trial_id, MemoryRoom* room, MemoryRoom::
   };
 }
 
-absl::Status SeriesReading::ReserveAll(TrialId trial_id, MemoryRoom* room,
-                                       MemoryRoom::Place& place, std::int64_t bytes) {
+absl::Status SeriesReading::ReserveAll(TrialId trial_id, MemoryRoom* room, MemoryRoom::Place& place,
+                                       std::int64_t bytes) {
   if (room == nullptr) return absl::OkStatus();
   if (bytes > room->bytes_max() * kAloneFactor) {
     return absl::ResourceExhaustedError(absl::StrCat(
