@@ -168,9 +168,13 @@ def live(first):
     tell("fit_start")
     for epoch in range(2):
         tell("epoch_start")
-        for batch in loader:
+        items = iter(loader)
+        while True:
+            tell("before_dataloader")
+            batch = next(items, None)
+            if batch is None: break
             device.batch_to_device(batch)
-            tell("batch_start", "before_train_batch", "before_forward", "after_forward", "before_loss", "after_loss",
+            tell("after_dataloader", "batch_start", "before_train_batch", "before_forward", "after_forward", "before_loss", "after_loss",
                  "before_backward", "after_backward", "after_train_batch")
             stamp.sample += 4; stamp.batch += 1; stamp.batch_in_epoch += 1
             scheduler.step()

@@ -8,7 +8,8 @@ Of a step: `dataloader_next` (the loader's next() alone, not the ranks' agreemen
 `to_device`, `forward`, `loss` and `backward` in it, `step_lr_schedulers`. Each pair of trainer events is a timing
 of the group `composer`: `event/fit`, `event/epoch`, `event/eval`, ...; those without another, `init` and the checkpoints',
 are moments (`run.instant`). Each call of a callback and of an algorithm one of the
-group `timing`: `callback/CheckpointSaver/batch_end`, `algorithm/LabelSmoothing/before_loss`.
+group `timing`: `callback/CheckpointSaver/batch_end`, `algorithm/LabelSmoothing/before_loss`. Of `init` those of callbacks
+that stand behind this one: nobody tells of an event before.
 """
 
 from __future__ import annotations
@@ -76,14 +77,19 @@ class _Watcher:
 
     # --- what a step consists of ---
 
+    def _on_init(self, state: Any) -> None:
+        self._watch(state)
+
     def _on_fit_start(self, state: Any) -> None:
         self.training.train_begins()
         self._begun.clear()
         self._samples = int(state.timestamp.sample)
         self._watch(state)
+        self._watch_train(state)
 
     def _on_epoch_start(self, state: Any) -> None:
         self._watch(state)
+        self._watch_train(state)
 
     def _on_batch_end(self, state: Any) -> None:
         samples = int(state.timestamp.sample)
@@ -91,13 +97,27 @@ class _Watcher:
         self._samples = samples
         self.training.step_ends()
 
+    # --- evaluations, also those that no training lies around ---
+
     def _on_eval_before_all(self, state: Any) -> None:
         self.training.leave()
+
+    def _on_eval_standalone_start(self, state: Any) -> None:
+        self._watch(state)
+        self.training.leave_between()
 
     def _on_eval_start(self, state: Any) -> None:
         self._watch_eval(state.dataloader)
 
     def _on_eval_end(self, state: Any) -> None:
+        self._of_evaluation.end()
+
+    def _on_predict_start(self, state: Any) -> None:
+        self._watch(state)
+        self.training.leave_between()
+        self._watch_eval(state.dataloader)
+
+    def _on_predict_end(self, state: Any) -> None:
         self._of_evaluation.end()
 
     def _on_epoch_end(self, state: Any) -> None:
@@ -115,15 +135,6 @@ class _Watcher:
     # --- what is watched ---
 
     def _watch(self, state: Any) -> None:
-        training = self.training
-
-        def begin() -> None:
-            stamp = self._state.timestamp
-            training.fetch_begins(int(stamp.batch), int(stamp.epoch), int(stamp.batch_in_epoch), _length(self._state))
-
-        loader = state.train_dataloader if state.train_dataloader is not None else state.dataloader
-        self._once(loader, lambda it: self._watches.add(
-            watch_loader(it, begin, lambda item, found: training.fetch_ends(None, found))))  # fmt: skip
         for callback in state.callbacks:
             if type(callback).__name__ != "StepwellCallback":
                 self._once(callback, lambda it: self._time_events(it, "run_event", "callback", 0))
@@ -132,6 +143,26 @@ class _Watcher:
         for scheduler in state.schedulers:
             self._once(scheduler, lambda it: self._time(it, "step", "step_lr_schedulers"))
         self._once(state.device, lambda it: self._time(it, "batch_to_device", "to_device"))
+
+    def _watch_train(self, state: Any) -> None:
+        loader = state.train_dataloader if state.train_dataloader is not None else state.dataloader
+        self._once(loader, lambda it: self._watches.add(watch_loader(it, self._fetch_begins, self._fetch_ends)))
+
+    def _fetch_begins(self) -> None:
+        stamp = self._state.timestamp
+        if self._is_evaluating():  # by the training's own loader
+            self.training.eval_fetch_begins()
+        elif "dataloader" in self._begun:  # else the trainer turns the loader to the epoch that it resumes at
+            self.training.fetch_begins(int(stamp.batch), int(stamp.epoch), int(stamp.batch_in_epoch), _length(self._state))
+
+    def _fetch_ends(self, item: Any, is_found: bool) -> None:
+        if self._is_evaluating():
+            self.training.eval_fetch_ends(is_found)
+        else:
+            self.training.fetch_ends(None, is_found)
+
+    def _is_evaluating(self) -> bool:
+        return "eval" in self._begun or "predict" in self._begun
 
     def _watch_eval(self, loader: Any) -> None:
         training = self.training
