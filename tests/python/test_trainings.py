@@ -32,6 +32,45 @@ class TellingTest(ProductTest):
         # A run that ends while it is off waits for nothing.
         self.assertTrue(self.eventually(lambda: self.batches("step") == [1, 4, 7]), self.batches("step"))
 
+    def test_an_engine_that_resumes_has_true_batches_and_epochs(self):
+        """DeepSpeed's checkpoints have `global_steps`, of the optimizer, and no `micro_steps`."""
+        source = """
+            from stepwell.integrations.deepspeed import watch
+            class Loader(list): pass
+            class Engine:
+                training, micro_steps, global_steps, lr_scheduler, monitor = True, 0, 0, None, None
+                training_dataloader = Loader("abcd")
+                def gradient_accumulation_steps(self): return 2
+                def managed_gradient_accumulation(self): return MANAGED
+                def load_checkpoint(self, steps): self.global_steps = steps
+                def forward(self, batch): return batch
+                def backward(self, loss): pass
+                def step(self):
+                    self.micro_steps += 1
+                    if not MANAGED or self.micro_steps % 2 == 0: self.global_steps += 1
+            engine = Engine()
+            watched = watch(engine, epoch=3)
+            engine.load_checkpoint(6)
+            for epoch in range(2):
+                for batch in engine.training_dataloader:
+                    engine.backward(engine.forward(batch)); engine.step()
+            watched.end()
+            for wrong in (-1, "3", True):
+                try: watch(engine, epoch=wrong)
+                except (TypeError, ValueError) as error: print(error)
+            watch(engine).end()
+            """
+        for managed, first in ((True, 12), (False, 6)):
+            with self.subTest(managed=managed):
+                trial = f"{self.trial}.{first}"
+                out, _ = self.run_trial(source.replace("MANAGED", str(managed)), variables={"STEPWELL_TRIAL": trial})
+                self.assertEqual(3, out.count("stepwell: epoch is "), out)
+                found = self.samples(trial)
+                for name in ("step", "train_batch", "dataloader_next"):
+                    self.assertEqual(list(range(first, first + 8)), sorted(s.batch for s in found if s.name == name), name)
+                self.assertEqual([(first, 3.0), (first + 4, 4.0)],
+                                 sorted((s.batch, s.value) for s in found if s.name == "epoch"))  # fmt: skip
+
     def test_several_passes_are_one_training_step(self):
         self.run_trial("""
             from stepwell.integrations.deepspeed import watch

@@ -12,6 +12,7 @@ loss, the learning rate, its own times) becomes series of the group `deepspeed`,
 
 from __future__ import annotations
 
+from stepwell import _checks
 from stepwell.integrations._guard import guard_methods
 from stepwell.integrations._training import Training, samples_of
 from stepwell.integrations._watch import Watches, watch_call, watch_loader, watch_model
@@ -28,13 +29,15 @@ if TYPE_CHECKING:
 class Watched:
     """Made by watch()."""
 
-    def __init__(self, run: Run | None) -> None:
+    def __init__(self, run: Run | None, epoch: int = 0) -> None:
         self.training = Training(run)
         self._watches = Watches()
         self._engine: Any = None
         self._series: dict[str, Series] = {}
-        self._epoch = -1  # as many iterations of the loader as were begun
+        self._first_epoch = epoch
+        self._epoch = epoch - 1  # each iteration of the loader that is begun is one
         self._is_anew = True
+        self._batches_before: int | None = None  # of a training that resumes; None = none was asked for yet
 
     def begin(self, engine: Any, loader: Any, eval_loader: Any) -> None:
         self._engine = engine
@@ -72,7 +75,10 @@ class Watched:
         if self._is_anew:  # not one that was made and asked for nothing
             self._epoch, self._is_anew = self._epoch + 1, False
         self.training.step_ends()
-        self.training.fetch_begins(int(getattr(self._engine, "micro_steps", 0)), max(0, self._epoch))
+        if self._batches_before is None:
+            self._batches_before = _batches_before(self._engine)
+        batch = self._batches_before + int(getattr(self._engine, "micro_steps", 0))
+        self.training.fetch_begins(batch, max(self._first_epoch, self._epoch))
 
     def _fetch_ends(self, item: Any, is_found: bool) -> None:
         self.training.fetch_ends(samples_of(item) if is_found else None, is_found)
@@ -99,9 +105,20 @@ class Watched:
             series.record(value)
 
 
-def watch(engine: Any, loader: Any = None, eval_loader: Any = None, *, run: Run | None = None) -> Watched:
-    """Times what the engine does; without `loader` that of its own, which deepspeed.initialize() made."""
-    watched = Watched(run)
+def _batches_before(engine: Any) -> int:
+    """Those that an engine was trained with before its checkpoint, which tells how often the optimizer stepped: what the engine
+    counts its batches in begins anew."""
+    if int(getattr(engine, "micro_steps", 0)) > 0:
+        return 0
+    is_managed = getattr(engine, "managed_gradient_accumulation", lambda: True)()
+    per_step = getattr(engine, "gradient_accumulation_steps", int)() if is_managed else 1
+    return int(getattr(engine, "global_steps", 0)) * max(1, int(per_step or 1))
+
+
+def watch(engine: Any, loader: Any = None, eval_loader: Any = None, *, run: Run | None = None, epoch: int = 0) -> Watched:
+    """Times what the engine does; without `loader` that of its own, which deepspeed.initialize() made. `epoch` is the one
+    that a training which resumes begins with."""
+    watched = Watched(run, _checks.number("epoch", epoch, 0, 2**31 - 1) or 0)
     try:
         watched.begin(engine, loader, eval_loader)
         return watched
