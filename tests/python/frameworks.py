@@ -74,6 +74,11 @@ class FrameworkTest(ProductTest):
                 found[sample.name].append(sample.batch)
         self.assertEqual({name: steps for name in names}, {name: sorted(batches) for name, batches in found.items()})
 
+    def assert_epochs(self, first: dict[int, float], trial: str | None = None) -> None:
+        """The batch that an epoch begins with -> the epoch; told by others once more it is the same."""
+        told = {(sample.batch, sample.value) for sample in self.samples(trial) if sample.name == "epoch"}
+        self.assertEqual(sorted(first.items()), sorted(told))
+
     def assert_samples_per_second(self, samples: dict[int, int], trial: str | None = None) -> None:
         """By batch, how many samples it had: within 20 % of what the step's own time says, in half of the steps at least, for a
         machine may do something else between the two clocks."""

@@ -16,6 +16,62 @@ _TORCH = """
         return DataLoader(TensorDataset(torch.randn(count, 8), torch.randint(0, 2, (count,))), batch_size=size)
     """
 
+COMPOSER = _TORCH + """
+    import warnings, logging
+    warnings.filterwarnings("ignore", "(?!stepwell)")
+    from composer import Algorithm, Callback, Event, Trainer
+    from composer.models import ComposerModel
+    from stepwell.integrations.composer import StepwellCallback
+    class Model(ComposerModel):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(8, 2)
+        def forward(self, batch): return self.layer(batch[0])
+        def loss(self, outputs, batch): return nn.functional.cross_entropy(outputs, batch[1])
+        def eval_forward(self, batch, outputs=None): return self.forward(batch)
+        def get_metrics(self, is_train=False): return {}
+        def update_metric(self, batch, outputs, metric): pass
+    class Other(Callback):
+        def batch_end(self, state, logger): pass
+        def after_load(self, state, logger): pass
+        def eval_standalone_end(self, state, logger): pass
+        def predict_batch_end(self, state, logger): pass
+    class Behind(Callback):
+        def init(self, state, logger): pass
+    class Scale(Algorithm):
+        def match(self, event, state): return event == Event.AFTER_LOSS
+        def apply(self, event, state, logger): state.loss = state.loss * 1
+    def trainer(*callbacks, **more):
+        model = Model()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        one = Trainer(model=model, optimizers=optimizer, callbacks=list(callbacks), device="cpu", progress_bar=False,
+                      schedulers=torch.optim.lr_scheduler.StepLR(optimizer, 1), step_schedulers_every_batch=True,
+                      log_to_console=False, **more)
+        one.state._iteration_length = "1ep"     # else none ends
+        return one
+    """
+DEEPSPEED = _TORCH + """
+    import os, socket, sys, tempfile, warnings
+    warnings.filterwarnings("ignore", "(?!stepwell)")
+    with socket.create_server(("127.0.0.1", 0)) as free: port = str(free.getsockname()[1])
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port, RANK="0", LOCAL_RANK="0", WORLD_SIZE="1",
+                      DS_ACCELERATOR="cpu")
+    import deepspeed
+    from stepwell.integrations.deepspeed import watch
+    sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None  # it would be compiled
+    deepspeed.init_distributed("gloo", auto_mpi_discovery=False)
+    def made(**more):
+        model = nn.Linear(8, 2)
+        data = TensorDataset(torch.randn(24, 8), torch.randint(0, 2, (24,)))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        engine, _, train, _ = deepspeed.initialize(
+            model=model, optimizer=optimizer, training_data=data,
+            lr_scheduler=torch.optim.lr_scheduler.StepLR(optimizer, 1),
+            config={"train_micro_batch_size_per_gpu": 4, "steps_per_print": 10**9, **more,
+                    "csv_monitor": {"enabled": True, "output_path": tempfile.mkdtemp(), "job_name": "x"}})
+        return engine, train
+    """
+
 
 class PyTorchTest(FrameworkTest):
     module = "torch"
@@ -45,7 +101,7 @@ class PyTorchTest(FrameworkTest):
             "from_device", "reduce_metrics", "loss", "samples_per_second"))  # fmt: skip
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
         self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
-        self.assertEqual([0, 6], self.batches_of("epoch"))
+        self.assert_epochs({0: 0.0, 6: 1.0})
         self.assert_samples_per_second({batch: 4 for batch in steps})
 
     def test_a_schedule_switches_it(self):
@@ -108,7 +164,7 @@ class LightningTest(FrameworkTest):
         self.assert_steps(steps, (
             *self.NAMES, "samples_per_second", "callback/Other/on_train_batch_end"))  # fmt: skip
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
-        self.assertEqual([0, 6], self.batches_of("epoch"))
+        self.assert_epochs({0: 0.0, 6: 1.0})
         self.assert_samples_per_second({batch: 4 for batch in steps})
         # Two batches each, and two of the look at the model before a training begins.
         self.assertEqual([-1] * 6, self.batches_of("dataloader_next", {"loader": "eval"})[:6])
@@ -126,7 +182,7 @@ class LightningTest(FrameworkTest):
         steps = list(range(12))
         self.assert_steps(steps, self.NAMES)
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
-        self.assertEqual([0, 6], self.batches_of("epoch"))
+        self.assert_epochs({0: 0.0, 6: 1.0})
 
     def test_the_profiler_alone_knows_batch_and_epoch_of_a_resumed_training_too(self):
         self.train(self.MODEL + """
@@ -147,7 +203,7 @@ class LightningTest(FrameworkTest):
         self.assert_steps(wanted, (*self.NAMES, "samples_per_second"))
         self.assertEqual(wanted, self.batches_of("dataloader_next", {"loader": "train"}))
         self.assertEqual([0, 6, 6, 12], self.batches_of("epoch"))
-        self.assertEqual({0: 0.0, 6: 1.0, 12: 2.0}, {s.batch: s.value for s in self.samples() if s.name == "epoch"})
+        self.assert_epochs({0: 0.0, 6: 1.0, 12: 2.0})
         self.assertFalse([name for name in self.counts() if name.startswith("callback/Stepwell")])
 
     def test_a_loader_without_a_length_and_an_exception(self):
@@ -207,7 +263,7 @@ class TransformersTest(FrameworkTest):
             "step", "train_batch", "train_batch/optimizer_step", "step_lr_schedulers", "to_device",
             "samples_per_second", "callback/Other/on_step_end"))  # fmt: skip
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
-        self.assertEqual([0, 6], self.batches_of("epoch"))
+        self.assert_epochs({0: 0.0, 6: 1.0})
         self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
         self.assertEqual({-1}, set(self.batches_of("eval_batch")))
         self.assert_samples_per_second({batch: 4 for batch in steps})
@@ -265,7 +321,7 @@ class KerasTest(FrameworkTest):
             "step", "train_batch", "samples_per_second"))  # fmt: skip
         self.assertEqual(list(range(12)), self.batches_of("callback/Other/on_train_batch_begin"))
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
-        self.assertEqual([0, 6, 12], self.batches_of("epoch"))
+        self.assert_epochs({0: 0.0, 6: 1.0, 12: 2.0})
         sizes = {batch: 2 if batch % 6 == 5 else 4 for batch in steps}
         self.assert_samples_per_second(sizes)
         found = {s.name: {} for s in self.samples()}
@@ -280,33 +336,9 @@ class ComposerTest(FrameworkTest):
     module = "composer"
 
     def test_events_callbacks_and_algorithms(self):
-        self.train(_TORCH + """
-    import warnings, logging
-    warnings.filterwarnings("ignore", "(?!stepwell)")
-    from composer import Algorithm, Callback, Event, Trainer
-    from composer.models import ComposerModel
-    from stepwell.integrations.composer import StepwellCallback
-    class Model(ComposerModel):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(8, 2)
-        def forward(self, batch): return self.layer(batch[0])
-        def loss(self, outputs, batch): return nn.functional.cross_entropy(outputs, batch[1])
-        def eval_forward(self, batch, outputs=None): return self.forward(batch)
-        def get_metrics(self, is_train=False): return {}
-        def update_metric(self, batch, outputs, metric): pass
-    class Other(Callback):
-        def batch_end(self, state, logger): pass
-    class Scale(Algorithm):
-        def match(self, event, state): return event == Event.AFTER_LOSS
-        def apply(self, event, state, logger): state.loss = state.loss * 1
-    model = Model()
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    one = Trainer(model=model, train_dataloader=loader(), eval_dataloader=loader(8), optimizers=optimizer,
-                  schedulers=torch.optim.lr_scheduler.StepLR(optimizer, 1), step_schedulers_every_batch=True,
-                  max_duration="2ep", callbacks=[Other(), StepwellCallback()], algorithms=[Scale()], device="cpu",
-                  progress_bar=False, log_to_console=False)
-    one.state._iteration_length = "1ep"     # else none ends
+        self.train(COMPOSER + """
+    one = trainer(Other(), StepwellCallback(), Behind(), train_dataloader=loader(), eval_dataloader=loader(8),
+                  max_duration="2ep", algorithms=[Scale()])
     one.fit(); one.eval(loader(8)); one.predict(loader(8)); one.close()
     """)
         steps = list(range(12))
@@ -315,9 +347,13 @@ class ComposerTest(FrameworkTest):
             "step_lr_schedulers", "train_batch/to_device", "samples_per_second", "callback/Other/batch_end",
             "algorithm/Scale/after_loss"))  # fmt: skip
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
-        self.assertEqual([0, 6], self.batches_of("epoch"))
-        # After each epoch, and by itself.
-        self.assertEqual([-1] * 6, self.batches_of("dataloader_next", {"loader": "eval"}))
+        self.assert_epochs({0: 0.0, 6: 1.0})
+        # After each epoch, by itself, and of the prediction.
+        self.assertEqual([-1] * 8, self.batches_of("dataloader_next", {"loader": "eval"}))
+        counts = self.counts()
+        self.assertEqual([1, 1, 1, 2, 2], [counts.get(name) for name in (
+            "callback/Other/after_load", "callback/Behind/init", "callback/Other/eval_standalone_end",
+            "callback/Other/predict_batch_end", "predict_batch/forward")])  # fmt: skip
         self.assert_samples_per_second({batch: 4 for batch in steps})
         events = {sample.name for sample in self.samples() if sample.group == "composer"}
         self.assertEqual({f"event/{name}" for name in test_composer.TIMINGS}, events)
@@ -362,7 +398,7 @@ class AccelerateTest(FrameworkTest):
             "step", "train_batch", "train_batch/forward", "train_batch/backward", "train_batch/optimizer_step", "step_lr_schedulers",
             "to_device", "loss", "samples_per_second"))  # fmt: skip
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
-        self.assertEqual([0, 6], self.batches_of("epoch"))
+        self.assert_epochs({0: 0.0, 6: 1.0})
         self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
         self.assertEqual(steps, [batch for batch in self.batches_of("reduce_metrics") if batch >= 0])
         self.assert_samples_per_second({batch: 4 for batch in steps})
@@ -395,24 +431,8 @@ class DeepSpeedTest(FrameworkTest):
     module = "deepspeed"
 
     def test_an_engine(self):
-        self.train(_TORCH + """
-    import os, socket, sys, tempfile, warnings
-    warnings.filterwarnings("ignore", "(?!stepwell)")
-    with socket.create_server(("127.0.0.1", 0)) as free: port = str(free.getsockname()[1])
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port, RANK="0", LOCAL_RANK="0", WORLD_SIZE="1",
-                      DS_ACCELERATOR="cpu")
-    import deepspeed
-    from stepwell.integrations.deepspeed import watch
-    sys.modules["deepspeed.comm.torch"].build_shm_op = lambda: None  # it would be compiled
-    deepspeed.init_distributed("gloo", auto_mpi_discovery=False)
-    model = nn.Linear(8, 2)
-    data = TensorDataset(torch.randn(24, 8), torch.randint(0, 2, (24,)))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    engine, _, train, _ = deepspeed.initialize(
-        model=model, optimizer=optimizer, training_data=data,
-        lr_scheduler=torch.optim.lr_scheduler.StepLR(optimizer, 1),
-        config={"train_micro_batch_size_per_gpu": 4, "steps_per_print": 10**9,
-                "csv_monitor": {"enabled": True, "output_path": tempfile.mkdtemp(), "job_name": "x"}})
+        self.train(DEEPSPEED + """
+    engine, train = made()
     watched = watch(engine, eval_loader=(evaluation := loader(8)))
     for epoch in range(2):
         for inputs, targets in train:
@@ -430,7 +450,7 @@ class DeepSpeedTest(FrameworkTest):
             "train_batch/optimizer_step/step_lr_schedulers", "samples_per_second"))  # fmt: skip
         self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}))
         self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
-        self.assertEqual([(0, 0.0), (6, 1.0)], sorted((s.batch, s.value) for s in self.samples() if s.name == "epoch"))
+        self.assert_epochs({0: 0.0, 6: 1.0})
         self.assert_samples_per_second({batch: 4 for batch in steps})
         self.assertIn("Train/Samples/lr", {sample.name for sample in self.samples() if sample.group == "deepspeed"})
 

@@ -3,7 +3,7 @@
 import unittest
 
 from frameworks import FrameworkTest, reason_to_skip
-from test_frameworks import _TORCH
+from test_frameworks import _TORCH, COMPOSER
 
 
 class TransformersTest(FrameworkTest):
@@ -38,6 +38,22 @@ class TransformersTest(FrameworkTest):
             "dataloader_next", "eval_batch", "callback/Other/on_evaluate", "callback/Other/on_predict")])  # fmt: skip
         self.assertGreaterEqual(counts["reduce_metrics"], 6)
         self.assertEqual([-1] * 6, self.batches_of("dataloader_next", {"loader": "eval"}))
+        self.assertEqual({-1}, {sample.batch for sample in self.samples()})
+
+
+class ComposerTest(FrameworkTest):
+    module = "composer"
+
+    def test_an_evaluation_and_a_prediction_by_themselves(self):
+        self.train(COMPOSER + """
+    one = trainer(Other(), StepwellCallback())
+    one.eval(loader(8)); one.predict(loader(8)); one.close()
+    """)
+        self.assertEqual([-1] * 4, self.batches_of("dataloader_next", {"loader": "eval"}))
+        counts = self.counts()
+        self.assertEqual([1, 1, 2, 2, 2], [counts.get(name) for name in (
+            "callback/Other/after_load", "callback/Other/eval_standalone_end", "callback/Other/predict_batch_end",
+            "eval_batch", "predict_batch")])  # fmt: skip
         self.assertEqual({-1}, {sample.batch for sample in self.samples()})
 
 
