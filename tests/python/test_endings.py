@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -335,7 +336,14 @@ class AloneTest(ProductTest):
     def test_offline_it_is_kept_and_uploaded_later(self):
         _, err = self.run_trial(RECORDED, variables={**self.variables, "STEPWELL_OFFLINE": "1"})
         spool = self.temporary / f"stepwell-{os.geteuid()}"
-        self.assertIn(f"no master: stepwell serve, then stepwell upload {spool}, then stepwell report", err)
+        number, unit = r"[0-9][0-9.,]*", "(?:s|ms|µs|ns)"
+        steps, shares, ending = [line for line in err.splitlines() if line.startswith("stepwell: ")]
+        self.assertRegex(steps, rf"^stepwell: 3 steps of {number} {unit}, {number} {unit} in all$")
+        self.assertEqual({"train_batch", "dataloader_next", "unaccounted"},
+                         set(re.findall(rf"([a-z_]+) {number} %", shares)), shares)  # fmt: skip
+        self.assertRegex(shares, rf"^stepwell: [a-z_]+ {number} %(, [a-z_]+ {number} %){{2}}$")
+        self.assertEqual(f"stepwell: no master: stepwell serve, then stepwell upload {spool}, then stepwell report "
+                         f"{shlex.quote(self.trial)}", ending)  # fmt: skip
         self.await_agents_end()
         self.assertEqual({}, self.counts())
         subprocess.run([product.program(), "upload", str(spool), "--server", product.server()],

@@ -28,7 +28,8 @@ class InputTest(ProductTest):
             ("init(agent='')", "ValueError", "agent"), ("init('name')", "TypeError", "positional"),
             ("init(trail='x')", "TypeError", "trail"),
             ("run.series('')", "ValueError", "name"), ("run.series(7)", "ValueError", "name"),
-            ("run.series('x' * 201)", "ValueError", "name"), ("run.series('x', group='')", "ValueError", "group"),
+            ("run.series('x' * 201)", "ValueError", "name"), ("run.series('語' * 67)", "ValueError", "name"),
+            ("run.series('x', unit='語' * 67)", "ValueError", "unit"), ("run.series('x', group='')", "ValueError", "group"),
             ("run.series('x', unit=None)", "TypeError", "unit"), ("run.series('x', kind='sum')", "ValueError", "kind"),
             ("run.series('x', labels={'worker': '1'})", "ValueError", "labels"),
             ("run.steps(7)", "TypeError", "loader"), ("run.steps([], start=-1)", "ValueError", "start"),
@@ -62,7 +63,7 @@ class InputTest(ProductTest):
             def __float__(self): raise RuntimeError("device lost")
             def __repr__(self): raise OSError
         for _ in range(3):
-            for name in ("", "a/b", "step", "x.count", "a" * 201, "a\\0b", "\\ud800", None, 7, b"x", [], Raises()):
+            for name in ("", "a/b", "step", "x.count", "a" * 201, "語" * 67, "a\\0b", "\\ud800", None, 7, b"x", [], Raises()):
                 with run.scope(name) as scope: pass
                 run.record(name, 1)
             with run.scope(Bad("subclass")): run.record(Bad("subclass"), 1)

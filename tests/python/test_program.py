@@ -7,6 +7,8 @@ import importlib.util
 import io
 import os
 import pathlib
+import platform
+import re
 import subprocess
 import tempfile
 import unittest
@@ -168,6 +170,8 @@ class BackendTest(unittest.TestCase):
                 with self.subTest(content), contextlib.redirect_stderr(io.StringIO()) as err:
                     self.assertEqual({}, self.files("", module))
                     self.assertIn(said, err.getvalue())
+                    self.assertIn("cmake --build build/release --target stepwell_alone", err.getvalue())
+                    self.assertIn("STEPWELL_WHEEL_PROGRAM", err.getvalue())
             built.write_text(f"#!/bin/sh\necho stepwell {module.version()}\n")
             for seconds, is_told in ((0, True), (4e9, False)):
                 os.utime(built, (seconds, seconds))
@@ -179,6 +183,20 @@ class BackendTest(unittest.TestCase):
         found = self.files(product.program())
         self.assertEqual({"stepwell/_program/bin/stepwell", "stepwell/_program/share/stepwell/python/sitecustomize.py",
                           "stepwell/_program/share/stepwell/python/stepwell_watch.py"}, set(found))  # fmt: skip
+
+
+class TagTest(unittest.TestCase):
+    def test_the_wheels_tag_is_this_glibc_and_nothing_inside_asks_for_a_newer_one(self):
+        (wheel,) = site().glob("stepwell-*.dist-info/WHEEL")
+        (tag,) = [line[len("Tag: "):] for line in wheel.read_text().splitlines() if line.startswith("Tag: ")]
+        libc, _, number = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+        self.assertEqual("glibc", libc)
+        self.assertEqual(number.replace(".", "_"), tag.partition("manylinux_")[2].rpartition(f"_{platform.machine()}")[0], tag)
+        for file in [*site().glob("stepwell/_core*.so"), *filter(pathlib.Path.exists, [own_program()])]:
+            code, said = said_by("readelf", "--version-info", "--wide", str(file))
+            self.assertEqual(0, code, said)
+            asked = [tuple(map(int, version.split("."))) for version in re.findall(r"GLIBC_([0-9.]+)", said)]
+            self.assertLessEqual(max(asked), tuple(map(int, number.split("."))), file)
 
 
 class WithoutProgramTest(ProductTest):
@@ -197,7 +215,9 @@ class WithoutProgramTest(ProductTest):
             """, options=("-S",), variables={"PYTHONPATH": scratch.name, "STEPWELL_AGENT": "unset", "PATH": "/no/such/folder",
                                              "STEPWELL_SPOOL_DIR": f"{scratch.name}/spool", "STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
         self.assertEqual(f"begun\n{package}/__init__.py\n", out)
-        self.assertEqual(1, err.count("this package was built without its own"), err)
+        said = ("this package was built without its own: cmake --build build/release --target stepwell_alone, then install it anew "
+                "(or STEPWELL_WHEEL_PROGRAM=FILE takes another build's; docs/python.md, the first lines)")  # fmt: skip
+        self.assertEqual(1, err.count(said), err)
 
 
 if __name__ == "__main__":

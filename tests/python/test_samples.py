@@ -391,7 +391,7 @@ class SamplesTest(ProductTest):
         self.assertEqual([1, 1, 2.5, 3.5, 4.5, 5.5, 6, 7], sorted(sample.value for sample in self.samples()))
 
     def test_names_are_taken_as_they_are(self):
-        names = ["sp ace", "quo\"te's", "ümläut", "日本語", "a" * 200, "50%", "{}", "back\\slash"]
+        names = ["sp ace", "quo\"te's", "ümläut", "日本語", "a" * 200, "語" * 66, "50%", "{}", "back\\slash"]
         self.run_trial(f"""
             import stepwell
             run = stepwell.init()

@@ -34,6 +34,7 @@ _NAME = "stepwell"
 _PROGRAM_FOLDER = f"{_NAME}/_program"
 _PROGRAM = f"{_PROGRAM_FOLDER}/bin/stepwell"
 _BUILT_PROGRAM = _ROOT / "build" / "release" / "alone" / "stepwell"
+_BUILDS_IT = "cmake --build build/release --target stepwell_alone"
 # What is inside of it: as NOTICE calls it, Debian's package with its licence, the archives of client/cli/alone/CMakeLists.txt
 # ("" = headers, or the compiler's).
 INSIDE = (
@@ -104,7 +105,8 @@ def _program_files() -> dict[str, bytes]:
         if named:
             raise
         # Built for another machine, say: the package goes without, as where none was built.
-        print(f"{error}; this package has no agent's program (docs/python.md)", file=sys.stderr)
+        print(f"{error}; this package has no agent's program ({_BUILDS_IT}, or STEPWELL_WHEEL_PROGRAM=FILE takes another "
+              "build's; docs/python.md)", file=sys.stderr)  # fmt: skip
         return {}
     _warn_of_age(program)
     hooks = f"{_PROGRAM_FOLDER}/share/stepwell/python"
@@ -123,7 +125,7 @@ def _warn_of_age(program: pathlib.Path) -> None:
                if path.suffix in (".cc", ".h", ".c", ".proto"))  # fmt: skip
     newest = max(sources, key=lambda path: path.stat().st_mtime)
     if program.stat().st_mtime < newest.stat().st_mtime:
-        _warn(f"{program} is older than {newest.relative_to(_ROOT)}: build the target stepwell_alone anew")
+        _warn(f"{program} is older than {newest.relative_to(_ROOT)}: {_BUILDS_IT}")
 
 
 def _beside_program() -> dict[str, bytes]:
@@ -153,8 +155,8 @@ def _check_program(program: pathlib.Path) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise RuntimeError(f"stepwell: {program} cannot be run (STEPWELL_WHEEL_PROGRAM=off leaves it out): {error}") from error
     if done.returncode != 0 or version() not in done.stdout.split():
-        raise RuntimeError(f"stepwell: {program} is not of version {version()}, it says {done.stdout.strip()!r}: build the "
-                           "target stepwell_alone anew, or set STEPWELL_WHEEL_PROGRAM=off to leave it out")  # fmt: skip
+        raise RuntimeError(f"stepwell: {program} is not of version {version()}, it says {done.stdout.strip()!r}: "
+                           f"{_BUILDS_IT}, or STEPWELL_WHEEL_PROGRAM=off leaves it out")  # fmt: skip
 
 
 def _extension_name() -> str:

@@ -415,7 +415,8 @@ def _built_without(message: str) -> str:
     """What to do where no agent's program is found: else the package brings one."""
     if not message.startswith("no agent: there is no program stepwell"):
         return ""
-    return "; this package was built without its own (docs/python.md, the first lines)"
+    return ("; this package was built without its own: cmake --build build/release --target stepwell_alone, then install it anew "
+            "(or STEPWELL_WHEEL_PROGRAM=FILE takes another build's; docs/python.md, the first lines)")  # fmt: skip
 
 
 def _is_disabled() -> bool:

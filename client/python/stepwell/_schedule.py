@@ -1,6 +1,6 @@
 """Which batches are recorded: a plan of windows, or a function. Pure: it decides, and does nothing.
 
-    schedule = cyclic(wait=10, warmup=2, active=3, repeat=2)
+    schedule = Schedule(wait=10, warmup=2, active=3, repeat=2)
     schedule(Place(12))  # Action.ACTIVE
 
 Per run the windows follow each other over all batches of a training, as torch.profiler's do; per epoch they begin
