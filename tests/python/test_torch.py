@@ -1,7 +1,9 @@
 """Untouched scripts of torch's by `stepwell run`. Where there is no torch each test says so."""
 
+import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -91,7 +93,8 @@ class TorchTest(ProductTest):
                       variables={"PYTHONPATH": _TORCH})  # fmt: skip
 
     def test_a_slow_dataset_shows_without_and_with_workers(self):
-        for worker_count in (0, 2):
+        waited: dict[int, float] = {}
+        for worker_count in (0, 4):
             with self.subTest(workers=worker_count):
                 trial = f"{self.trial}.{worker_count}"
                 said = self.run_script(_SCRIPT, "train.py", str(worker_count), trial=trial)
@@ -115,6 +118,29 @@ class TorchTest(ProductTest):
                 self.assertGreaterEqual(sum(fetches), 0.5 * sum(truth))
                 if worker_count == 0:
                     self.assertGreaterEqual(min(fetches), 0.04, "two items of 20 ms each")
+                    self.assertGreaterEqual(sum(fetches), 0.9 * sum(truth))
+                waited[worker_count] = sum(fetches)
+        self.assertLess(waited[4], 0.5 * waited[0])
+        self.assert_shown()
+
+    def assert_shown(self) -> None:
+        """What a person reads of the two trials, each by itself and side by side."""
+        shares = {}
+        for worker_count in (0, 4):
+            timings = json.loads(self.said_by("report", f"{self.trial}.{worker_count}", "--json"))["timings"]
+            shares[worker_count] = {timing["name"]: timing["share"] for timing in timings if timing["in_step"]}
+        self.assertEqual("dataloader_next", max(shares[0], key=shares[0].__getitem__), shares)
+        self.assertLess(shares[4]["dataloader_next"], shares[0]["dataloader_next"])
+        lines = self.said_by("compare", f"{self.trial}.0", f"{self.trial}.4").splitlines()
+        (fetch,) = [line for line in lines if line.split()[:1] == ["dataloader_next"]]
+        *_, difference, ratio = re.split("  +", fetch.strip())
+        self.assertTrue(difference.startswith("-"), fetch)
+        self.assertLess(float(ratio), 0.5, fetch)
+
+    @staticmethod
+    def said_by(*words: str) -> str:
+        return subprocess.run([product.program(), *words, "--server", product.server()], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, text=True, check=True, timeout=product.WAIT_S).stdout  # fmt: skip
 
     def test_what_is_watched_is_stored_and_copied_as_it_was(self):
         self.run_script("""
