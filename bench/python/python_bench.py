@@ -59,6 +59,10 @@ class Rings:
         for ring in self._maps:
             ring[_TAIL : _TAIL + 8] = ring[_HEAD : _HEAD + 8]
 
+    def unread_count(self) -> int:
+        return sum(int.from_bytes(ring[_HEAD : _HEAD + 8], "little") - int.from_bytes(ring[_TAIL : _TAIL + 8], "little")
+                   for ring in self._maps)  # fmt: skip
+
 
 def ns_per_event(run: Callable[[], None], rounds: int, between: Callable[[], None]) -> float:
     """Of the thread's own time, the median of the rounds: neighbours on the machine cost neither side."""

@@ -9,6 +9,11 @@ methods of all its children, which no training does at each step: after each tur
 64 MB are walked through, so that either side begins with caches that hold nothing of it. Now and then a pair is of nothing beside nothing: its interval says what the machine adds. As
 bench/harm does it: the interval that holds the median of the pairs' differences with 95 %.
 
+Who reads what was recorded: without `--agent` nobody does. The run is offline, and the bench empties the rings itself, untimed, at the
+begin of each epoch: a figure of it is of the training's own calls alone. With `--agent` it is the agent of the build (STEPWELL_BIN, else
+build/release/bin) on another processor than the training's, whose master does not answer, as bench/harm has it: its looks at the rings, the memory that
+both touch and the files that it writes are in the figure. Each row says which of both it is of.
+
 Before it, what the hooked calls of a step take by themselves, in microseconds: the same loop over a net of one weight, where each
 call finds what 8 MB that are walked through before it have left in the caches. A step of a millisecond differs from the next one
 by far less than one of a training does: some thousand pairs tell microseconds. `--calls`: that alone.
@@ -23,12 +28,52 @@ import math
 import os
 import pathlib
 import random
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from python_bench import Rings, install
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_READERS = {False: "the rings emptied by the bench itself, no agent", True: "an agent on another processor reads the rings"}
+_READ_WAIT_S = 30.0
+_UNREAD_MAX = 100  # what the step that is open has recorded stays until it ends
+
+
+@contextmanager
+def agent_beside(spool: pathlib.Path) -> Iterator[Callable[[], None]]:
+    """An agent on another processor than this thread's, to which the latter is held. What this hands out waits until the agent
+    has read what there is."""
+    own = min(os.sched_getaffinity(0))
+    others = set(range(os.cpu_count() or 1)) - {own}
+    if not others:
+        raise SystemExit("training_bench: --agent wants a second processor")
+    program = pathlib.Path(os.environ.get("STEPWELL_BIN") or _ROOT / "build" / "release" / "bin") / "stepwell"
+    os.sched_setaffinity(0, {min(others)})
+    try:
+        agent = subprocess.Popen([str(program), "agent", "--server", "127.0.0.1:9", "--spool-dir", str(spool)],
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    except OSError as error:
+        raise SystemExit(f"training_bench: {error}: cmake --build --preset release --target stepwell") from error
+    finally:
+        os.sched_setaffinity(0, {own})
+
+    def await_read() -> None:
+        rings, end = Rings(spool), time.monotonic() + _READ_WAIT_S
+        while rings.unread_count() > _UNREAD_MAX:
+            if agent.poll() is not None or time.monotonic() > end:
+                raise SystemExit("training_bench: the agent does not read the rings: these numbers are of no agent")
+            time.sleep(0.05)
+
+    try:
+        yield await_read
+    finally:
+        agent.kill()
+        agent.wait()
 
 
 def median_interval(values: list[float]) -> tuple[float, float, float]:
@@ -143,7 +188,7 @@ class Calls(Training):
         walk(0)
 
 
-def row_of_calls(pairs: list[tuple[float, float]], nothing: list[tuple[float, float]]) -> None:
+def row_of_calls(pairs: list[tuple[float, float]], nothing: list[tuple[float, float]], has_agent: bool = False) -> None:
     low, middle, high = median_interval([1e6 * (ours - theirs) for ours, theirs in pairs])
     control = median_interval([1e6 * (ours - theirs) for ours, theirs in nothing])
     step = 1e6 * sorted(theirs for _, theirs in pairs)[len(pairs) // 2]
@@ -151,11 +196,12 @@ def row_of_calls(pairs: list[tuple[float, float]], nothing: list[tuple[float, fl
           f"{control[1]:.1f} us [{control[0]:.1f}, {control[2]:.1f}]", file=sys.stderr)  # fmt: skip
     print(json.dumps({"name": "training.calls", "value": round(high, 2), "unit": "us",
                       "against": "the same calls without hooks, each after a walk through 8 MB, in turns; the upper end of the "
-                                 "95 % interval of the median. 25 us are 0.05 % of the training's step of 50 ms",
+                                 "95 % interval of the median. 25 us are 0.05 % of the training's step of 50 ms; "
+                                 + _READERS[has_agent],
                       "bar": "<= 25", "promised": False, "n": len(pairs), "spread": [round(low, 2), round(high, 2)]}), flush=True)  # fmt: skip
 
 
-def row(name: str, pairs: list[tuple[float, float]], nothing: list[tuple[float, float]]) -> None:
+def row(name: str, pairs: list[tuple[float, float]], nothing: list[tuple[float, float]], has_agent: bool = False) -> None:
     """(ours, theirs) in seconds, and as many of nothing beside nothing."""
     low, middle, high = median_interval([100 * (ours / theirs - 1) for ours, theirs in pairs])
     control = median_interval([100 * (ours / theirs - 1) for ours, theirs in nothing])
@@ -164,14 +210,15 @@ def row(name: str, pairs: list[tuple[float, float]], nothing: list[tuple[float, 
     raw = {side: round(1000 * sorted(pair[place] for pair in pairs)[len(pairs) // 2], 3)
            for place, side in enumerate(("ours", "theirs"))}  # fmt: skip
     print(json.dumps({"name": f"training.{name}", "value": round(high, 5), "unit": "percent",
-                      "against": "the same step without hooks, in turns; the upper end of the 95 % interval of the median",
+                      "against": "the same step without hooks, in turns; the upper end of the 95 % interval of the median; "
+                                 + _READERS[has_agent],
                       "bar": "<= 0.05", "promised": True, "raw": raw, "n": len(pairs),
                       "spread": [round(low, 5), round(high, 5)]}), flush=True)  # fmt: skip
 
 
-def measure(training: Training, spool: pathlib.Path, pair_count: int) -> dict[bool, list[list[tuple[float, float]]]]:
+def measure(training: Training, drain: Callable[[], None], pair_count: int) -> dict[bool, list[list[tuple[float, float]]]]:
     """By whether a side has hooks: pairs of time on the wall, and of processor time."""
-    switch, chance, rings = Switch(), random.Random(4711), None
+    switch, chance = Switch(), random.Random(4711)
     # Of pairs with hooks and without, and of pairs of which neither has any; each (with, without) in turns.
     spent: dict[bool, list[list[tuple[float, float]]]] = {True: [[], []], False: [[], []]}
     place_with = 0
@@ -184,8 +231,7 @@ def measure(training: Training, spool: pathlib.Path, pair_count: int) -> dict[bo
                 for place in range(2):
                     switch.turn(place == place_with)
                     training.begin_epoch(place)
-                rings = rings or Rings(spool)
-                rings.drain()
+                drain()
             first, took = chance.random() < 0.5, {}
             for side in (first, not first):
                 switch.turn(side and has_hooks)
@@ -195,6 +241,7 @@ def measure(training: Training, spool: pathlib.Path, pair_count: int) -> dict[bo
                 for place in range(2):
                     spent[has_hooks][place].append((took[True][place], took[False][place]))
     switch.turn(True)
+    drain()
     return spent
 
 
@@ -202,6 +249,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--calls", action="store_true", help="what the hooked calls take by themselves, alone")
+    parser.add_argument("--agent", action="store_true", help="an agent on another processor reads the rings, not the bench itself")
     parser.add_argument("--pairs", type=int, metavar="N", help="pairs of steps of the training instead of 16,000")
     parser.add_argument("--raw", type=pathlib.Path, metavar="FILE", help="write each pair's seconds, with hooks and without")
     options = parser.parse_args()
@@ -223,18 +271,20 @@ def main() -> int:
 
         spool = folder / "spool"
         spool.mkdir(mode=0o700)
-        run = stepwell.init(trial="bench", spool_dir=spool, start_agent=False, server="offline")
-        spent = measure(Calls(), spool, call_count)
-        row_of_calls(spent[True][0], spent[False][0])
-        if not options.calls:
-            spent = measure(Training(), spool, pair_count)
-            if options.raw:
-                options.raw.write_text(json.dumps({"hooks": spent[True], "nothing": spent[False]}), encoding="utf-8")
-            for place, name in enumerate(("step", "step_cpu")):
-                row(name, spent[True][place], spent[False][place])
-        if run.dropped_count:
-            print(f"training_bench: dropped {run.dropped_count}", file=sys.stderr)
-        run.close(0)
+        with agent_beside(spool) if options.agent else nullcontext(lambda: Rings(spool).drain()) as drain:
+            run = stepwell.init(trial="bench", spool_dir=spool, start_agent=False,
+                                server="127.0.0.1:9" if options.agent else "offline")  # fmt: skip
+            spent = measure(Calls(), drain, call_count)
+            row_of_calls(spent[True][0], spent[False][0], options.agent)
+            if not options.calls:
+                spent = measure(Training(), drain, pair_count)
+                if options.raw:
+                    options.raw.write_text(json.dumps({"hooks": spent[True], "nothing": spent[False]}), encoding="utf-8")
+                for place, name in enumerate(("step", "step_cpu")):
+                    row(name, spent[True][place], spent[False][place], options.agent)
+            if run.dropped_count:
+                print(f"training_bench: dropped {run.dropped_count}", file=sys.stderr)
+            run.close(0)
     return 0
 
 

@@ -30,6 +30,13 @@ class PromisesTest(unittest.TestCase):
         self.assertEqual({"training.step": True}, self.promises(printed(training_bench.row, "step", pairs, pairs)))
         self.assertEqual({"training.calls": False}, self.promises(printed(training_bench.row_of_calls, pairs, pairs)))
 
+    def test_a_trainings_rows_say_who_read_the_rings(self):
+        pairs = [(1.0001 + 1e-6 * n, 1.0) for n in range(9)]
+        for call, more in ((training_bench.row, ("step",)), (training_bench.row_of_calls, ())):
+            for has_agent, said in ((False, "no agent"), (True, "an agent on another processor reads the rings")):
+                (row,) = printed(call, *more, pairs, pairs, has_agent)
+                self.assertTrue(row["against"].endswith(said), row)
+
     def test_of_calls_and_the_import_unless_said_otherwise(self):
         row = ("record", [40.0, 41.0, 42.0], "ns", "an empty loop", "<= 100")
         self.assertEqual({"python.record": True}, self.promises(printed(python_bench.row, *row)))
