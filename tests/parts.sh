@@ -323,7 +323,7 @@ part_readers() {
   reader_environment nvtx "NVTX's ranges" --require-hashes && export STEPWELL_NVTX_PYTHON=$readers/nvtx/bin/python
   # None: each has been skipped by name.
   [[ -n ${STEPWELL_PERFETTO_PYTHON:-}${STEPWELL_TENSORBOARD_PYTHON:-}${STEPWELL_NVTX_PYTHON:-} ]] &&
-    python_tests readers "${program%/*}" test_perfetto test_tensorboard test_nvtx
+    python_tests readers "${program%/*}" test_perfetto test_tensorboard test_nvtx test_keras_tensorflow
 }
 
 # reader_environment NAME WHAT [OPTION...]: what tests/python/NAME.txt names, in a virtual environment of its own below $readers.
