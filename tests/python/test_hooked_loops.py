@@ -282,6 +282,18 @@ print("trained")
             """)
         self.assertEqual("function\n", out)
 
+    def test_a_hook_that_failed_is_in_nothing_that_is_imported_later(self):
+        out, err = self.run_hooked("""
+            import stepwell, torch
+            from stepwell import hooks
+            stepwell.init()
+            for hook in [hooks._torch_hooks._batches.ahead_hook, *hooks._torch_hooks.hooks]: hook.fail(OSError("broken"))
+            import safetensors.torch, accelerate.data_loader
+            loader = accelerate.data_loader.DataLoaderShard
+            print([hasattr(there, "__wrapped__") for there in (safetensors.torch.save_file, loader.__iter__, torch.save)])
+            """)
+        self.assertEqual("[False, False, False]\n", out, err)
+
 
 if __name__ == "__main__":
     unittest.main()

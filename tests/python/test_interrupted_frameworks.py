@@ -79,8 +79,11 @@ class Callback: pass
 for name in ("setup", "teardown", "on_train_batch_start", "on_train_batch_end", "on_validation_start", "on_exception"):
     setattr(Callback, name, lambda self, *_: None)
 class Profiler:
-    def setup(self, stage, local_rank=None, log_dir=None): pass
+    _stage = None
+    def setup(self, stage, local_rank=None, log_dir=None): self._stage = stage
     def teardown(self, stage): pass
+    def describe(self): self.teardown(self._stage)
+    def __del__(self): self.teardown(self._stage)
     def start(self, action): pass
     def stop(self, action): pass
     @contextlib.contextmanager
@@ -125,7 +128,7 @@ class Trainer:
                 self.tell("on_validation_start")
                 self.do("[_EvaluationLoop].val_next"); self.do("[Strategy]Single.validation_step")
         self.tell("teardown", "fit")
-        self.profiler.teardown("fit")
+        self.profiler.describe()
 trainer = Trainer(CALLBACKS, PROFILER)
 def live(first): trainer.fit(first)
 def is_left(): return [type(one).__name__ for one in trainer.callbacks]

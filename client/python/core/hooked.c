@@ -140,6 +140,14 @@ static RARE PyObject* CallUnrecorded(Hooked* self, PyObject* const* args, size_t
   return result;
 }
 
+// In a fetch, whose part it is.
+static RARE PyObject* CallInFetch(Hooked* self, PyObject* const* args, size_t flagged_count,
+                                  PyObject* keywords) {
+  PyObject* result = PyObject_Vectorcall(self->original, args, flagged_count, keywords);
+  if (TimedCall_EndsWork(self->handler)) StepLoop_UpdateInFetch();
+  return result;
+}
+
 static HOT PyObject* Hooked_Vectorcall(PyObject* callable, PyObject* const* args,
                                        size_t flagged_count, PyObject* keywords) {
   Hooked* self = (Hooked*)callable;
@@ -147,10 +155,10 @@ static HOT PyObject* Hooked_Vectorcall(PyObject* callable, PyObject* const* args
     return CallUnrecorded(self, args, flagged_count, keywords);
   }
   uint64_t* busy = &busy_bits;
-  if ((*busy & self->bit) != 0 || PyThread_get_thread_ident() != main_thread ||
-      StepLoop_IsInFetch()) {
+  if ((*busy & self->bit) != 0 || PyThread_get_thread_ident() != main_thread) {
     return PyObject_Vectorcall(self->original, args, flagged_count, keywords);
   }
+  if (StepLoop_IsInFetch()) return CallInFetch(self, args, flagged_count, keywords);
   if (!is_worker_known || is_worker) {
     const int is_of_worker = IsWorker();
     if (is_of_worker < 0) return NULL;

@@ -59,6 +59,10 @@ static PyObject* Loop_Upcoming(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   return PyLong_FromLong(StepLoop_Upcoming(&((Loop*)self)->loop));
 }
 
+static PyObject* Loop_BehindTrained(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignored)) {
+  return PyLong_FromLong(StepLoop_BehindTrained());
+}
+
 static PyObject* Loop_Next(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   StepLoop_Next(&((Loop*)self)->loop);
   return PyBool_FromLong(((Loop*)self)->loop.life != NULL);
@@ -109,6 +113,9 @@ static PyMethodDef loop_methods[] = {
      "count($self, batch=None, /)\n--\n\nThe batch of the step that is open, else the next one."},
     {"upcoming", Loop_Upcoming, METH_NOARGS,
      "upcoming($self)\n--\n\nWhat count() says next, where it is told nothing."},
+    {"behind_trained", Loop_BehindTrained, METH_NOARGS,
+     "behind_trained($self)\n--\n\nThe number behind that of the last batch that was trained, "
+     "which what hooks take for a training may not be."},
     {"next", Loop_Next, METH_NOARGS,
      "next($self)\n--\n\nThe step ends, and the next one opens. As begin()."},
     {"fetching", Loop_Fetching, METH_O,

@@ -37,9 +37,15 @@ static HOT_DATA ScopeName* fetch_scope;        // of a loop in another one's ste
 static HOT_DATA ScopeName* train_fetch_scope;  // with the label loader=train
 static HOT_DATA ScopeName* work_scope;
 static HOT_DATA int32_t next_batch;
+static HOT_DATA int32_t next_trained;  // behind the last one that was trained
 // Of the loop whose steps the calling thread is in, or was in. A thread that ends leaves its last one.
 static _Thread_local StepLife* life_of_thread;
 static _Thread_local int fetch_depth;
+// Those that Fetching told. One that stands open while optimizers step is over: an exception left what told it. What told
+// it in the round before ends nothing then.
+static _Thread_local int told_depth;
+static _Thread_local uint32_t told_round;
+static _Thread_local int told_update_count;
 // One that passed for forgotten was asked again: loops ask in turns here, and none passes for it any more.
 static HOT_DATA int is_none_forgotten;
 // Optimizers' steps are seen, of this run: a step without one is not known to be whole.
@@ -69,9 +75,15 @@ static void LetGo(StepLife* life) {
   if (life != NULL && --life->holder_count == 0) PyMem_Free(life);
 }
 
+static RARE void ForgetTold(void) {
+  told_depth = told_update_count = 0;
+  ++told_round;
+}
+
 void StepLoop_AfterFork(void) {
-  next_batch = 0;
+  next_batch = next_trained = 0;
   is_none_forgotten = are_updates_seen = 0;
+  ForgetTold();
   fetch_depth = 0;
   LetGo(life_of_thread);
   life_of_thread = NULL;
@@ -83,7 +95,7 @@ static HOT StepLife* OuterLife(void) {
 }
 
 // That of the step that the calling thread is in, between two fetches; NULL = none.
-static HOT StepLife* OpenLife(void) { return fetch_depth == 0 ? OuterLife() : NULL; }
+static HOT StepLife* OpenLife(void) { return StepLoop_IsInFetch() ? NULL : OuterLife(); }
 
 static void End(StepLife* life) {
   life->is_over = 1;
@@ -96,6 +108,7 @@ static void End(StepLife* life) {
 // The step that is open is none, and its batch is the next one's.
 static RARE void Forget(StepLife* life) {
   if (life->batch >= 0 && life->batch == next_batch - 1) next_batch = life->batch;
+  if (next_trained > next_batch) next_trained = next_batch;
   End(life);
 }
 
@@ -120,8 +133,14 @@ void StepLoop_BeginRun(void) {
   StepLoop_AfterFork();
 }
 
+static HOT int IsFetchTold(const StepLoop* loop) {
+  return loop->fetches_on == &fetch_depth && loop->fetch_round == told_round;
+}
+
 void StepLoop_Begin(StepLoop* loop) {
   loop->is_begun = 1;
+  // It is a training's, and no part of a fetch that another one told and that no loader is asked in.
+  if (told_depth > 0 && fetch_depth == 0 && !IsFetchTold(loop)) ForgetTold();
   StepLife* outer = OuterLife();
   if (outer != NULL && loop->of != NULL && outer->of == loop->of && !is_none_forgotten) {
     Forget(outer);
@@ -259,6 +278,7 @@ HOT void StepLoop_Count(StepLoop* loop) {
   }
   loop->life->batch = loop->batch = next_batch;
   if (next_batch < INT32_MAX) ++next_batch;
+  if (!loop->is_hooked) next_trained = next_batch;
 }
 
 int32_t StepLoop_Upcoming(const StepLoop* loop) {
@@ -266,19 +286,33 @@ int32_t StepLoop_Upcoming(const StepLoop* loop) {
   return loop->batch < INT32_MAX ? loop->batch + 1 : loop->batch;
 }
 
+int32_t StepLoop_BehindTrained(void) { return next_trained; }
+
 void StepLoop_GoOnAt(int32_t batch) { next_batch = batch; }
 
 void StepLoop_Fetching(StepLoop* loop, int is_begun) {
-  if (is_begun == (loop->fetches_on == &fetch_depth)) return;
+  told_update_count = 0;
+  if (is_begun == IsFetchTold(loop)) return;
   if (is_begun) {
-    ++fetch_depth;
-  } else if (loop->fetches_on == &fetch_depth && fetch_depth > 0) {
-    --fetch_depth;
+    ++told_depth;
+  } else if (told_depth > 0) {
+    --told_depth;
   }
   loop->fetches_on = is_begun ? &fetch_depth : NULL;
+  loop->fetch_round = told_round;
 }
 
-HOT int StepLoop_IsInFetch(void) { return fetch_depth > 0; }
+RARE void StepLoop_UpdateInFetch(void) {
+  if (told_depth == 0 || fetch_depth > 0 || ++told_update_count < INNER_UPDATE_COUNT_MAX) return;
+  ForgetTold();
+  StepLife* outer = OuterLife();
+  if (outer == NULL) return;
+  // Its step was left, too: the loop that trains has steps from its next batch on.
+  outer->is_updated = 1;
+  outer->inner_update_count = INNER_UPDATE_COUNT_MAX - 1;
+}
+
+HOT int StepLoop_IsInFetch(void) { return (fetch_depth | told_depth) != 0; }
 
 PyObject* StepLoop_IsFetching(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ignored)) {
   return PyBool_FromLong(StepLoop_IsInFetch());
@@ -327,7 +361,10 @@ PyObject* StepLoop_BeginWork(PyObject* Py_UNUSED(module), PyObject* Py_UNUSED(ig
 
 HOT void StepLoop_CloseWork(void) {
   StepLife* life = OpenLife();
-  if (life != NULL) life->is_updated = life->is_trained = are_updates_seen = 1;
+  if (life != NULL) {
+    life->is_updated = life->is_trained = are_updates_seen = 1;
+    if (life->batch >= 0 && life->batch == next_batch - 1) next_trained = next_batch;
+  }
   if (life != NULL && life->work.path != 0 && stepwell_enabled() &&
       stepwell_scope_path() == life->work.path) {
     EndWork(life);

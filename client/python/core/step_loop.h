@@ -18,6 +18,7 @@ typedef struct {
       of;  // what it is over: owned by who has the loop, to be compared alone; NULL = not known
   StepLife* life;         // NULL = inside another loop's step: its batches, from 0, are no steps
   const int* fetches_on;  // the thread on which Fetching was begun, NULL = it was not
+  uint32_t fetch_round;   // of that thread, in which it was
   uint64_t step_start_ns;
 } StepLoop;
 
@@ -48,9 +49,13 @@ void StepLoop_Leave(StepLoop* loop);
 // The number that the next batch has, and from where it goes on.
 int32_t StepLoop_Upcoming(const StepLoop* loop);
 void StepLoop_GoOnAt(int32_t batch);
+// The number behind the last batch that was trained: of a loop that is no hook's, or a step in which an optimizer stepped.
+int32_t StepLoop_BehindTrained(void);
 // As Fetch says for itself: hooks leave alone what is fetched meanwhile. Begun or ended again: changes
-// nothing. Leave ends it, too.
+// nothing. Leave ends it, too, and so does another loop that begins outside of Fetch.
 void StepLoop_Fetching(StepLoop* loop, int is_begun);
+// An optimizer stepped on the calling thread, which is in a fetch. None that was told has many such steps: it is over then.
+void StepLoop_UpdateInFetch(void);
 // Whether the calling thread is in a fetch.
 int StepLoop_IsInFetch(void);
 // Whether it is in a step that has its batch.

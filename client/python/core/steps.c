@@ -16,7 +16,9 @@ typedef struct {
 typedef struct {
   PyObject base;
   PyObject* items;  // NULL = at its end
-  StepLoop loop;    // whose `of` it owns
+  PyObject*
+      steps;  // which has the first batch until one of its loops is asked; NULL = asked, or a hook's
+  StepLoop loop;  // whose `of` it owns
 } StepIterator;
 
 static PyTypeObject StepIterator_Type;
@@ -102,10 +104,19 @@ PyObject* Steps_AskNextBy(PyObject* Py_UNUSED(module), PyObject* args) {
   return Steps_NextBy(loop, original, iterator);
 }
 
+// The first that is asked has it; those that were made and never asked take none. A second loop, an epoch, goes on.
+static RARE void TakeStart(StepIterator* iterator) {
+  Steps* steps = (Steps*)iterator->steps;
+  iterator->loop.start = steps->start;
+  steps->start = -1;
+  Py_CLEAR(iterator->steps);
+}
+
 static PyObject* StepIterator_Next(PyObject* self) {
   PyObject* items = ((StepIterator*)self)->items;
   StepLoop* loop = &((StepIterator*)self)->loop;
   if (items == NULL) return NULL;
+  if (((StepIterator*)self)->steps != NULL) TakeStart((StepIterator*)self);
   BeginStep(loop);
   PyObject* item = FetchItem(loop, items, NULL);
   if (item == NULL) {
@@ -121,12 +132,14 @@ static PyObject* StepIterator_Next(PyObject* self) {
 
 static int StepIterator_Traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(((StepIterator*)self)->items);
+  Py_VISIT(((StepIterator*)self)->steps);
   Py_VISIT(((StepIterator*)self)->loop.of);
   return 0;
 }
 
 static int StepIterator_Clear(PyObject* self) {
   Py_CLEAR(((StepIterator*)self)->items);
+  Py_CLEAR(((StepIterator*)self)->steps);
   return 0;
 }
 
@@ -135,6 +148,7 @@ static void StepIterator_Dealloc(PyObject* self) {
   Py_TRASHCAN_BEGIN(self, StepIterator_Dealloc);
   StepLoop_Leave(&((StepIterator*)self)->loop);
   Py_CLEAR(((StepIterator*)self)->items);
+  Py_CLEAR(((StepIterator*)self)->steps);
   Py_CLEAR(((StepIterator*)self)->loop.of);
   PyObject_GC_Del(self);
   Py_TRASHCAN_END;
@@ -169,7 +183,7 @@ PyObject* Steps_New(PyObject* loader, int32_t start) {
 }
 
 // `items` becomes its own. New; NULL with an exception set.
-static PyObject* NewIterator(PyObject* items, PyObject* of, int32_t start, int is_hooked) {
+static PyObject* NewIterator(PyObject* items, PyObject* of, PyObject* steps, int is_hooked) {
   StepIterator* iterator = PyObject_GC_New(StepIterator, &StepIterator_Type);
   if (iterator == NULL) {
     Py_XDECREF(items);
@@ -177,13 +191,15 @@ static PyObject* NewIterator(PyObject* items, PyObject* of, int32_t start, int i
   }
   iterator->items = items;
   Py_XINCREF(of);
-  iterator->loop = (StepLoop){.batch = -1, .start = start, .is_hooked = is_hooked, .of = of};
+  Py_XINCREF(steps);
+  iterator->steps = steps;
+  iterator->loop = (StepLoop){.batch = -1, .start = -1, .is_hooked = is_hooked, .of = of};
   PyObject_GC_Track(iterator);
   return (PyObject*)iterator;
 }
 
 PyObject* Steps_OfHook(PyObject* Py_UNUSED(module), PyObject* of) {
-  return NewIterator(NULL, of == Py_None ? NULL : of, -1, 1);
+  return NewIterator(NULL, of == Py_None ? NULL : of, NULL, 1);
 }
 
 static PyObject* Steps_Iterate(PyObject* self) {
@@ -193,9 +209,7 @@ static PyObject* Steps_Iterate(PyObject* self) {
   PyObject* items = PyObject_GetIter(steps->loader);
   Py_LeaveRecursiveCall();
   if (items == NULL) return NULL;
-  PyObject* iterator = NewIterator(items, steps->of, steps->start, 0);
-  if (iterator != NULL) steps->start = -1;  // a second loop over it, an epoch, goes on
-  return iterator;
+  return NewIterator(items, steps->of, self, 0);
 }
 
 static Py_ssize_t Steps_Length(PyObject* self) {

@@ -80,6 +80,9 @@ class Loop:
     def upcoming(self) -> int:
         return Steps._next_batch
 
+    def behind_trained(self) -> int:
+        return Steps._next_batch
+
     def count(self, batch: int | None = None, /) -> int:
         self._batch = Steps._next_batch if batch is None else batch
         Steps._next_batch = self._batch + 1

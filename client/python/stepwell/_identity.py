@@ -52,13 +52,13 @@ def attempt_key(given: str | None) -> str | None:
 
 def rank(given: int | None) -> int:
     """As the recorder finds it."""
-    named = given if given is not None else _named_rank()
+    named = given if given is not None else _named_rank("RANK", "SLURM_PROCID")
     return 0 if named is None else named
 
 
-def _named_rank() -> int | None:
-    """By a launcher's variables."""
-    for variable in ("RANK", "SLURM_PROCID"):
+def _named_rank(*variables: str) -> int | None:
+    """By these of a launcher's."""
+    for variable in variables:
         text = os.environ.get(variable, "")
         if text.isascii() and text.isdigit() and len(text) <= 9:
             return int(text)
@@ -66,10 +66,11 @@ def _named_rank() -> int | None:
 
 
 def place(rank: int | None, world_size: int | None) -> tuple[int | None, int | None]:
-    """What is given; where neither that nor a variable says a rank, what torch.distributed was told, as by mp.spawn's
-    functions. torch is asked where the program has imported it, and its group is made."""
+    """What is given; where neither that nor RANK says a rank, what torch.distributed was told, as by mp.spawn's
+    functions. torch is asked where the program has imported it, and its group is made. Before SLURM_PROCID, which a batch
+    script's program has of that script: each process that it spawns the same."""
     distributed: Any = sys.modules.get("torch.distributed")
-    if rank is not None or _named_rank() is not None or distributed is None:
+    if rank is not None or _named_rank("RANK") is not None or distributed is None:
         return rank, world_size
     try:
         if not distributed.is_available() or not distributed.is_initialized():

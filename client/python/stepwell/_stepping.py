@@ -34,8 +34,25 @@ class Stepping:
         self._told: tuple[int, int] | None = None
 
     @property
+    def run(self) -> Run:
+        """Its own; once that is closed, the one that was opened since: a loop that has a step open goes on in that."""
+        run = self._run
+        if run._is_closed and self._is_begun:
+            module = sys.modules.get("stepwell._run")
+            opened: Run | None = None if module is None or module._is_exiting else module.open_run()
+            if opened is not None:
+                self._told = None
+                self._run = run = opened
+        return run
+
+    @property
     def upcoming(self) -> int:
         return self._loop.upcoming()
+
+    @property
+    def behind_trained(self) -> int:
+        """The number behind that of the last batch that was trained: what hooks saw may have trained nothing."""
+        return self._loop.behind_trained()
 
     @property
     def is_part(self) -> bool:
@@ -52,13 +69,13 @@ class Stepping:
 
     def begin(self, place: Place) -> None:
         """The step that is open ends; that of this batch begins."""
+        run = self.run
         if self._is_begun:
             self._is_part = not self._loop.next()
         else:
             self._begin()
         if self._is_part:
             return
-        run = self._run
         if not run._is_stepped:
             self._follow_alone()
         if not is_behind(place, run._schedule) and run._follow(place):
@@ -161,16 +178,17 @@ class PlannedSteps:
         self._run = run
         self._checked = checked
         self._loader = loader
-        self._start = start
+        self._begin = (start, batch_in_epoch or 0)
         self._epoch = epoch
-        self._batch_in_epoch = batch_in_epoch or 0
-        resume(run, start, epoch, self._batch_in_epoch)
+        resume(run, start, epoch, batch_in_epoch or 0)
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
-        loop = PlannedLoop(self._run, self._loader, self._start, self._epoch, self._batch_in_epoch)
-        # A second loop over it goes on.
-        self._start, self._batch_in_epoch = None, 0
-        return loop
+        return PlannedLoop(self._run, self._loader, self._epoch, self)
+
+    def take_begin(self) -> tuple[int | None, int]:
+        """Of the first loop that is asked; those that were made and never asked take none. A second one goes on."""
+        begin, self._begin = self._begin, (None, 0)
+        return begin
 
     def __len__(self) -> int:
         return len(self._checked)
@@ -196,16 +214,15 @@ def resume(run: Run, start: int | None, epoch: int | None, batch_in_epoch: int) 
 class PlannedLoop:
     """One that is dropped is left by its `core.Loop`: a Ctrl-C in lines of a __del__ would be swallowed."""
 
-    def __init__(self, run: Run, loader: Any, start: int | None, epoch: int | None, batch_in_epoch: int) -> None:
-        self._run = run
+    def __init__(self, run: Run, loader: Any, epoch: int | None, steps: PlannedSteps) -> None:
         self._stepping = Stepping(run, loader)
         self._items: Any = iter(loader)  # its errors are the training's to see
-        self._start = start
+        self._steps: PlannedSteps | None = steps  # which says where to begin, until this is asked
+        self._start: int | None = None
         self._epoch = epoch
         self._loop_epoch = LoopEpoch(epoch)
-        self._batch_in_epoch = batch_in_epoch
-        length = length_of(loader)
-        self._length = None if length is None else batch_in_epoch + length
+        self._batch_in_epoch = 0
+        self._length = length_of(loader)
 
     def __iter__(self) -> PlannedLoop:
         return self
@@ -214,9 +231,11 @@ class PlannedLoop:
         items = self._items
         if items is None:
             raise StopIteration
+        if self._steps is not None:
+            self._take_begin(self._steps)
         stepping = self._stepping
         batch = stepping.upcoming if self._start is None else self._start
-        place = Place(batch, self._loop_epoch.of(self._run), self._batch_in_epoch, self._length)
+        place = Place(batch, self._loop_epoch.of(stepping.run), self._batch_in_epoch, self._length)
         stepping.begin(place)
         if stepping.is_part:
             place = Place(stepping.upcoming if self._start is None else self._start)
@@ -232,8 +251,14 @@ class PlannedLoop:
             stepping.fails()  # it may have other batches
             raise
         if not stepping.is_part:
-            self._loop_epoch.begins(self._run)
+            self._loop_epoch.begins(stepping.run)
         stepping.count(place, self._epoch)
         self._start = None
         self._batch_in_epoch += 1
         return int(place), item
+
+    def _take_begin(self, steps: PlannedSteps) -> None:
+        self._steps = None
+        self._start, self._batch_in_epoch = steps.take_begin()
+        if self._length is not None:
+            self._length += self._batch_in_epoch

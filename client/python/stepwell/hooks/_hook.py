@@ -93,9 +93,9 @@ class Hook:
         self.put(owner, name, put)
 
     def put(self, owner: Any, name: str, put: Any) -> None:
-        """In place of owner.name, now, or when the program wants it once more."""
+        """In place of owner.name, now, or when the program wants it once more; one that failed puts nothing in any more."""
         self._replaced.append((owner, name, getattr(owner, name), put, name in vars(owner)))
-        if self.trouble != _NOT_WANTED:
+        if not self.trouble:
             setattr(owner, name, put)
 
     def put_there(self) -> list[tuple[Any, Any, Any]]:

@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from stepwell._core import Scope, Series
     from stepwell._device_scope import DeviceScope
     from stepwell._run import Run
+    from stepwell.integrations._watch import Watches
 
 
 _PART_COUNT_MAX = 16
 # What a GPU works on, where there is one. Hooks would see some of it, and put nothing in where an integration opens the run.
 ON_DEVICE = ("train_batch", "forward", "backward", "optimizer_step")
-# Of each thread the one whose framework said last that a training begins.
-_begun: dict[int, weakref.ref[Training]] = {}
+# Of each thread the one whose framework said last that a training begins, and what is watched for it.
+_begun: dict[int, tuple[weakref.ref[Training], weakref.ref[Watches] | None]] = {}
 
 
 def uses_device() -> bool:
@@ -125,16 +126,20 @@ class Training:
                 return _run._of_this_process()
         return run
 
-    def train_begins(self) -> None:
-        """Frameworks tell of no end where an exception or Ctrl-C was it: what they left open is over."""
+    def train_begins(self, watches: Watches | None = None) -> None:
+        """Frameworks tell of no end where an exception or Ctrl-C was it: what they left open is over. So is what was
+        watched for it: `watches` are those of this one, which the caller has."""
         thread = threading.get_ident()
-        reference = _begun.get(thread)
+        reference, left_reference = _begun.get(thread, (None, None))
         left = None if reference is None else reference()
+        left_watches = None if left_reference is None else left_reference()
         if left is not None:
             left.leave()
         if left is not self:
             self.leave()
-        _begun[thread] = weakref.ref(self)
+        if left_watches is not None and left_watches is not watches:
+            left_watches.end()
+        _begun[thread] = weakref.ref(self), None if watches is None else weakref.ref(watches)
         self._use(self._find_run(may_open=True))
 
     def evaluation_begins(self) -> None:
@@ -228,10 +233,10 @@ class Training:
         self._is_over = True
 
     @property
-    def upcoming(self) -> int:
-        """The number that the next batch has where nobody says another."""
+    def behind_trained(self) -> int:
+        """The number behind that of the last batch that was trained in this run."""
         self._use(self.run)
-        return int(self._stepping.upcoming)
+        return int(self._stepping.behind_trained)
 
     @property
     def has_batch(self) -> bool:

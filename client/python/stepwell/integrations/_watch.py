@@ -89,7 +89,9 @@ class _Watched:
         self.call = call
         self.is_within = False
         self.thread = 0  # that of the first call: replicas and autograd have others
-        self.is_lost: Callable[[], bool] = lambda: False  # nobody has what ends it, of a module's
+        self.is_lost: Callable[[], bool] = lambda: False  # nobody has what ends it, of a module's, as the next two
+        self.is_over = False
+        self.before: _WatchedCall | None = None  # over which it lies
 
     def may_enter(self) -> bool:
         """False within another call, and on another thread than the first."""
@@ -259,8 +261,11 @@ def _put(owner: Any, name: str, value: Any, what: str) -> Callable[[], None] | N
     """Into the class of this one alone, until what it hands out is called, or nobody has that any longer and another
     thing of it is put or left. None where it cannot be: one of C."""
 
+    # The data may be large, and who has this be left by an exception.
+    found = _weakly(owner)
+
     def restore() -> None:
-        inside = vars(watched)
+        inside, owner = vars(watched), found()
         if inside.get(name) is put:
             delattr(watched, name)
         _forget_lost(watched)
@@ -281,6 +286,14 @@ def _put(owner: Any, name: str, value: Any, what: str) -> Callable[[], None] | N
         tell_once(what, error)
         return None
     return restore
+
+
+def _weakly(owner: Any) -> Callable[[], Any]:
+    """What hands it out while it is there; where its class allows that no other way, it is held."""
+    try:
+        return weakref.ref(owner)
+    except TypeError:
+        return lambda: owner
 
 
 def watch_loader(
@@ -306,22 +319,32 @@ def _watch(owner: Any, name: str, call: Callable[..., Any]) -> Callable[[], None
         if not callable(getattr(owner, name, None)):
             return None
         return _put(owner, name, lambda kind: _Watched(kind, name, call), name)
-    original = getattr(owner, name, None)
-    if isinstance(original, _WatchedCall) and original._stepwell[0].is_lost():
-        original = original.__wrapped__
-    if not callable(original) or isinstance(original, _WatchedCall):
+    # The newest alone is told: who has the one before may have been left by an exception. That is there again after it.
+    before = getattr(owner, name, None)
+    original = before.__wrapped__ if isinstance(before, _WatchedCall) else before
+    if not callable(original):
         return None
     watched = _Watched(type(owner), name, call)
+    watched.before = _living(before) if isinstance(before, _WatchedCall) else None
     there = _WatchedCall(watched, owner, original)
 
     def restore() -> None:
+        watched.is_over = True
         if vars(owner).get(name) is there:  # else another's lies over it
-            setattr(owner, name, original)
+            setattr(owner, name, _living(watched.before) or original)
+        watched.before = None
 
     held = weakref.ref(restore)
     watched.is_lost = lambda: held() is None
     setattr(owner, name, there)
     return restore
+
+
+def _living(watched: _WatchedCall | None) -> _WatchedCall | None:
+    """This one, or the next before it, that has not ended."""
+    while watched is not None and (watched._stepwell[0].is_over or watched._stepwell[0].is_lost()):
+        watched = watched._stepwell[0].before
+    return watched
 
 
 def watch_call(

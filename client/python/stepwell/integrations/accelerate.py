@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import operator
 import sys
+import weakref
 
 from stepwell.integrations._ahead import watch_ahead
 from stepwell.integrations._guard import guard_methods, guarded
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from stepwell._run import Run
 
+_begun: weakref.WeakSet[Watched] = weakref.WeakSet()
 _GATHERS = ("gather", "gather_for_metrics", "reduce")
 
 
@@ -44,8 +46,11 @@ class Watched:
     def begin(self, accelerator: Any, loader: Any, eval_loader: Any, batch: int | None) -> None:
         from accelerate import data_loader
 
+        for before in [one for one in _begun if one._loader is loader]:
+            before.end()  # as an exception left it: nobody has two of one training
         training, watches = self.training, self._watches
         self._loader, self._first_batch = loader, batch
+        _begun.add(self)
         watches.add(watch_loader(loader, self._fetch_begins, self._fetch_ends, training.break_off))
         watch_ahead(loader, training, watches)
         if eval_loader is not None:
@@ -68,6 +73,7 @@ class Watched:
         """The training is over."""
         self.training.finish()
         self._watches.end()
+        _begun.discard(self)
 
     def _time(self, owner: Any, name: str, timing: str) -> None:
         training = self.training

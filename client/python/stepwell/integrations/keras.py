@@ -68,7 +68,7 @@ class _Watcher:
         self.watches.end()
         self._offset = None
         self._of_evaluation.end()
-        self.training.train_begins()
+        self.training.train_begins(self.watches)
 
     def find_sizes(self, model: Any) -> None:
         """What Keras tells no callback: it lies in the fit that calls this one."""
@@ -99,7 +99,7 @@ class _Watcher:
     def epoch_begins(self, epoch: int) -> None:
         self._epoch = epoch
         if self._offset is None:  # an epoch that was trained in this run already has numbers behind all of those
-            self._offset = max(0, self.training.upcoming - epoch * (self.steps or 0))
+            self._offset = max(0, self.training.behind_trained - epoch * (self.steps or 0))
         self._fetch_begins(0)
 
     def batch_begins(self) -> None:
@@ -176,7 +176,9 @@ class _Watcher:
         self.training.leave(is_epoch_over=True)
 
     def _fetch_begins(self, batch_in_epoch: int) -> None:
-        batch = None if self.steps is None else self._epoch * self.steps + batch_in_epoch + (self._offset or 0)
+        # Not what is next in count: hooks, where some are in, count what fit() looks at before it begins, and evaluations.
+        batch = self.training.behind_trained if self.steps is None else (
+            self._epoch * self.steps + batch_in_epoch + (self._offset or 0))  # fmt: skip
         self.training.fetch_begins(batch, self._epoch, batch_in_epoch, self.steps)
 
 

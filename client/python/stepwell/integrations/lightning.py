@@ -54,16 +54,17 @@ class Actions:
         trainer = getattr(module, "_trainer", None)
         if trainer is None or any(isinstance(one, _find("StepwellCallback")) for one in trainer.callbacks):
             return
-        self._counter = _make_counter(self.training)
+        self._counter = _make_counter(self)
         self._trainer, self.where = trainer, lambda: _where(trainer)
-        trainer.callbacks.append(self._counter)
+        trainer.callbacks = [*trainer.callbacks, self._counter]
 
     def finish(self) -> None:
         self.training.finish()
         trainer = self._trainer
         if trainer is not None:
             self.where = None
-            trainer.callbacks[:] = [one for one in trainer.callbacks if one is not self._counter]
+            # Another list: they may be called by turns of this one just now.
+            trainer.callbacks = [one for one in trainer.callbacks if one is not self._counter]
             self._trainer = None  # last: an interrupt leaves it to be done again
 
     def __reduce__(self) -> Any:
@@ -147,7 +148,6 @@ def _make_profiler() -> type:
     class StepwellProfiler(*bases):  # type: ignore[misc]
         """`then` is another profiler, which is told all of it, too."""
 
-        _stage: str | None = None  # for __del__ of one whose making was interrupted
         _is_callbacks = False  # which takes it away again
 
         def __init__(self, run: Run | None = None, then: Any = None) -> None:
@@ -184,16 +184,19 @@ def _make_profiler() -> type:
                 self._then.setup(stage, local_rank, log_dir)
 
         def teardown(self, stage: str | None) -> None:
-            """Lightning's __del__ calls it, too, of one whose making was interrupted."""
-            made = vars(self)
-            if "_stepwell" not in made:
-                return
+            """No trainer's: Lightning's own are torn down by describe()."""
             super().teardown(stage)
             self._stepwell.finish()
-            if made.get("_then") is not None:
+            if self._then is not None:
                 self._then.teardown(stage)
 
+        # Lightning's tears down, and with it `then`: that has its own, and may be the trainer's again, with its report still to
+        # come. This one of C's does nothing, and has no lines: an interrupt in those of a __del__ would be swallowed.
+        __del__ = object.__hash__
+
         def describe(self) -> None:
+            """The last that a trainer tells, after the callbacks' teardown."""
+            self._stepwell.finish()
             if self._then is not None:
                 self._then.describe()
 
@@ -252,17 +255,20 @@ def _where(trainer: Any) -> dict[str, Any]:
             "length": int(length) if length != float("inf") else None}  # fmt: skip
 
 
-def _make_counter(training: Training) -> Any:
+def _make_counter(actions: Actions) -> Any:
     """What the profiler is not told: the batch."""
 
     bases = [package.Callback for package in _packages()]
 
     class StepwellCounter(*bases):  # type: ignore[misc]
         def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-            training.add_samples(samples_of(batch))
+            actions.training.add_samples(samples_of(batch))
 
         def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
-            training.finish()
+            actions.finish()
+
+        def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+            actions.finish()
 
     return StepwellCounter()
 
