@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <utility>
 
 namespace stepwell::faults {
 
