@@ -1,4 +1,4 @@
-// Holds each master and agent of each fault test to the checker's bounds, whoever started it: looks
+// Holds each master, agent and training of each fault test to the checker's bounds, whoever started it: looks
 // four times a second at the programs below this process and judges the most that it saw when the test
 // has ended. Nothing calls it; it is there by being linked. That it saw somebody is looked at, too: a watch
 // that looks past them would find nothing too much.
@@ -62,27 +62,43 @@ bool IsBelow(int pid, int ancestor, const std::map<int, int>& parents) {
   return false;
 }
 
-// "serve", "agent", or "" where it is none of ours.
-std::string Role(int pid) {
-  const std::string words = Text(fs::path("/proc") / std::to_string(pid) / "cmdline");
+constexpr char kTrainer[] = "trainer";
+// Of its --disturb (programs/disturbance.h).
+constexpr std::int64_t kUsesUpDescriptors = 8;
+
+// "serve", "agent", kTrainer, or "" where it is none of ours. `words`: a command line as the kernel tells it.
+std::string Role(const std::string& words) {
   const std::size_t program_end = words.find('\0');
   if (program_end == std::string::npos) return "";
-  if (!absl::EndsWith(words.substr(0, program_end), "/stepwell")) return "";
+  const std::string program = words.substr(0, program_end);
+  if (absl::EndsWith(program, "/fault_trainer")) return kTrainer;
+  if (!absl::EndsWith(program, "/stepwell")) return "";
   const std::string word =
       words.substr(program_end + 1, words.find('\0', program_end + 1) - program_end - 1);
   return word == "serve" || word == "agent" ? word : "";
 }
 
-// What a master was given by `--memory-bytes=NMiB`, in KiB; 0 = nothing.
-std::int64_t GivenKib(int pid) {
-  constexpr char kOption[] = "--memory-bytes=";
-  const std::string words = Text(fs::path("/proc") / std::to_string(pid) / "cmdline");
-  const std::size_t at = words.find(kOption);
-  if (at == std::string::npos) return 0;
-  const std::size_t begin = at + sizeof(kOption) - 1;
-  std::int64_t mib = 0;
-  const std::size_t end = words.find("MiB", begin);
-  return absl::SimpleAtoi(words.substr(begin, end - begin), &mib) ? mib << 10 : 0;
+// What stands behind `option`, up to the end of its word; "" = it is not given.
+std::string Given(const std::string& words, const std::string& option) {
+  const std::size_t at = words.find(option);
+  if (at == std::string::npos) return "";
+  const std::size_t begin = at + option.size();
+  return words.substr(begin, words.find('\0', begin) - begin);
+}
+
+Bounds BoundsOf(const std::string& role, const std::string& words) {
+  std::int64_t number = 0;
+  if (role == kTrainer) {
+    Bounds bounds = Bounds::OfTrainer();
+    // One that uses up all descriptors, as a test wants it.
+    const bool is_number = absl::SimpleAtoi(Given(words, std::string("--disturb\0", 10)), &number);
+    if (is_number && (number & kUsesUpDescriptors) != 0) bounds.descriptors = INT64_MAX;
+    return bounds;
+  }
+  if (role == "agent") return Bounds::OfAgent();
+  const std::string given = Given(words, "--memory-bytes=");
+  const bool is_given = absl::SimpleAtoi(given.substr(0, given.find("MiB")), &number);
+  return is_given ? Bounds::OfMaster(number << 10) : Bounds::OfMaster();
 }
 
 class BoundsWatch : public ::testing::Environment {
@@ -99,38 +115,48 @@ class BoundsWatch : public ::testing::Environment {
     changed_.notify_all();
     thread_.join();
     std::map<std::string, Usage> most_of_role;
-    for (const auto& [pid, usage] : seen_) {
-      const std::string role = usage.name.substr(0, usage.name.find(' '));
-      const std::int64_t given_kib = given_kib_[pid];
-      const Bounds bounds = role != "serve" ? Bounds::OfAgent()
-                            : given_kib > 0 ? Bounds::OfMaster(given_kib)
-                                            : Bounds::OfMaster();
-      for (const std::string& finding : Exceeded(usage, bounds)) ADD_FAILURE() << finding;
-      Usage& most = most_of_role[role];
-      TakeMost(usage, most);
-      most.name = "the most of any " + role;
+    for (const auto& [pid, seen] : seen_) {
+      for (const std::string& finding : Exceeded(seen.usage, seen.bounds)) ADD_FAILURE() << finding;
+      Usage& most = most_of_role[seen.role];
+      TakeMost(seen.usage, most);
+      most.name = "the most of any " + seen.role;
     }
     for (const auto& [role, usage] : most_of_role) std::cout << "bounds: " << ToText(usage) << "\n";
-    if (seen_.empty() && AnyStarted()) ADD_FAILURE() << "bounds: no master and no agent was seen";
+    const bool saw_trainer = most_of_role.erase(kTrainer) != 0;
+    if (!saw_trainer && Any(&Trains)) ADD_FAILURE() << "bounds: no training was seen";
+    if (most_of_role.empty() && Any(&StartsSomebody)) {
+      ADD_FAILURE() << "bounds: no master and no agent was seen";
+    }
   }
 
  private:
-  // Whether a test passed that did not say that it starts nobody.
-  static bool AnyStarted() {
+  struct Seen {
+    std::string role;
+    Usage usage;
+    Bounds bounds;
+  };
+
+  // Whether a test passed of which that holds.
+  static bool Any(bool (*holds)(const ::testing::TestResult&)) {
     const ::testing::UnitTest& all = *::testing::UnitTest::GetInstance();
     for (int i = 0; i < all.total_test_suite_count(); ++i) {
       const ::testing::TestSuite& suite = *all.GetTestSuite(i);
       for (int k = 0; k < suite.total_test_count(); ++k) {
         const ::testing::TestInfo& test = *suite.GetTestInfo(k);
-        if (test.should_run() && test.result()->Passed() && !SaysNobody(*test.result()))
-          return true;
+        if (test.should_run() && test.result()->Passed() && holds(*test.result())) return true;
       }
     }
     return false;
   }
-  static bool SaysNobody(const ::testing::TestResult& result) {
+  static bool Trains(const ::testing::TestResult& result) {
+    return Says(Scene::kStartsTrainer, result);
+  }
+  static bool StartsSomebody(const ::testing::TestResult& result) {
+    return !Says(Scene::kStartsNobody, result);
+  }
+  static bool Says(const std::string& what, const ::testing::TestResult& result) {
     for (int i = 0; i < result.test_property_count(); ++i) {
-      if (result.GetTestProperty(i).key() == std::string(Scene::kStartsNobody)) return true;
+      if (result.GetTestProperty(i).key() == what) return true;
     }
     return false;
   }
@@ -146,10 +172,12 @@ class BoundsWatch : public ::testing::Environment {
     const std::map<int, int> parents = ReadParents();
     for (const auto& [pid, parent] : parents) {
       if (!IsBelow(pid, getpid(), parents)) continue;
-      const std::string role = Role(pid);
+      const std::string words = Text(fs::path("/proc") / std::to_string(pid) / "cmdline");
+      const std::string role = Role(words);
       if (role.empty()) continue;
-      TakeMost(ReadUsage(pid, role), seen_[pid]);
-      given_kib_[pid] = std::max(given_kib_[pid], GivenKib(pid));
+      auto [seen, is_new] = seen_.try_emplace(pid);
+      if (is_new) seen->second = {role, {}, BoundsOf(role, words)};
+      TakeMost(ReadUsage(pid, role), seen->second.usage);
     }
   }
 
@@ -157,8 +185,7 @@ class BoundsWatch : public ::testing::Environment {
   std::condition_variable changed_;
   bool stopping_ = false;
   // The thread's until it is joined.
-  std::map<int, Usage> seen_;
-  std::map<int, std::int64_t> given_kib_;
+  std::map<int, Seen> seen_;
   std::thread thread_;
 };
 

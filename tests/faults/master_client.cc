@@ -25,6 +25,16 @@ std::shared_ptr<grpc::Channel> Connect(const std::string& address) {
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
 }
 
+grpc::Status Archive(v1::AdminService::Stub& admin, const std::string& name, bool archived) {
+  grpc::ClientContext context;
+  SetDeadline(context, 10);
+  v1::ArchiveTrialRequest request;
+  request.mutable_trial()->set_external_id(name);
+  request.set_archived(archived);
+  v1::ArchiveTrialResponse response;
+  return admin.ArchiveTrial(&context, request, &response);
+}
+
 }  // namespace
 
 struct MasterClient::Stubs {
@@ -76,20 +86,20 @@ std::string MasterClient::Sweep() {
   return status.ok() ? "" : status.error_message() + " (sweep)";
 }
 
+std::string MasterClient::SetArchived(const std::string& name, bool archived) {
+  const grpc::Status status = Archive(*stubs_->admin, name, archived);
+  return status.ok() ? "" : status.error_message() + " (archive)";
+}
+
 std::string MasterClient::Delete(const std::string& name) {
-  grpc::ClientContext archiving, deleting;
-  SetDeadline(archiving, 10);
-  v1::ArchiveTrialRequest archive;
-  archive.mutable_trial()->set_external_id(name);
-  archive.set_archived(true);
-  v1::ArchiveTrialResponse archived;
-  const grpc::Status ended = stubs_->admin->ArchiveTrial(&archiving, archive, &archived);
+  const grpc::Status ended = Archive(*stubs_->admin, name, true);
   if (!ended.ok() && ended.error_code() != grpc::StatusCode::NOT_FOUND) {
     return ended.error_message() + " (archive)";
   }
+  grpc::ClientContext deleting;
   SetDeadline(deleting, 20);
   v1::DeleteTrialRequest request;
-  *request.mutable_trial() = archive.trial();
+  request.mutable_trial()->set_external_id(name);
   v1::DeleteTrialResponse response;
   const grpc::Status status = stubs_->admin->DeleteTrial(&deleting, request, &response);
   if (!status.ok()) return status.error_message() + " (delete)";

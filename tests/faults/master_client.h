@@ -26,6 +26,8 @@ class MasterClient {
   std::string SetCaps(const std::string& group, const v1::Caps& caps);
   // A sweep from its beginning to its end. Empty = done, else why not.
   std::string Sweep();
+  // While it is archived its writers are refused. Empty = done, else why not.
+  std::string SetArchived(const std::string& name, bool archived);
   // Archives it, which ends its writers, and deletes it for good; also what was deleted before. Empty = nothing
   // of it is left, else why not.
   std::string Delete(const std::string& name);

@@ -12,9 +12,13 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <regex>
 
 #include "absl/strings/str_cat.h"
+#include "tests/faults/breakable_disk.h"
+#include "tests/faults/lying_master.h"
 #include "tests/faults/master_client.h"
+#include "tests/faults/network/chaos_proxy.h"
 #include "tests/faults/scene.h"
 #include "tests/faults/small_disk.h"
 #include "tests/faults/small_memory.h"
@@ -33,6 +37,10 @@ constexpr std::int64_t kCalmSteps = 200;
 constexpr char kCalmRate[] = "100";
 // More than the rings hold that find room on a disk of 4 MiB: 256 KiB and 1 MiB of 32 bytes an event.
 constexpr std::int64_t kManySteps = 10'000;
+// Of the ledger's file, whose lock another may hold; of 100 steps and more.
+constexpr std::int64_t kWaitsMax = 20;
+// A fork holds all memory while it is copied, and whoever touches a page waits for that.
+constexpr std::int64_t kWaitsBesideForksMax = 2000;
 // A step's lines in the ledger have more than that.
 constexpr std::int64_t kLineBytesMin = 300;
 
@@ -69,6 +77,20 @@ class NeverHarmTest : public ::testing::Test {
     trainer_->Signal(SIGTERM);
     EXPECT_EQ(trainer_->Wait(absl::Seconds(120)), ending) << scene_.Logs();
     EXPECT_THAT(Said(), HasSubstr(": held, "));
+    ExpectNoWaits();
+  }
+  // Nor for what is waited for without a system call, as a page is.
+  void ExpectNoWaits() const {
+    const std::string said = Said();
+    const std::regex line("rank 0: (\\d+) switches, (\\d+) sleeps\n");
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(said, found, line)) << said;
+    const std::int64_t switches = std::stoll(found[1]);
+    // Who has no descriptor left cannot ask.
+    if (switches == 0) return;
+    const std::int64_t waits = switches - std::stoll(found[2]);
+    scene_.Say(absl::StrCat("it slept ", found[2].str(), " times and waited ", waits, " times"));
+    EXPECT_LE(waits, waits_max_);
   }
   // What the trainer and the agent's children print.
   std::string Said() const { return ReadText(scene_.path("producers.log")); }
@@ -85,6 +107,7 @@ class NeverHarmTest : public ::testing::Test {
   Scene scene_{::testing::UnitTest::GetInstance()->current_test_info()->name()};
   MasterProcess master_{{.scratch = scene_.path("")}};
   ChildProcess* trainer_ = nullptr;
+  std::int64_t waits_max_ = kWaitsMax;
 
  private:
   std::int64_t steps_ = kSteps;
@@ -123,6 +146,26 @@ TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForAMasterThatHangsDiesOrIsSlow) {
   EXPECT_EQ(dropped(), 0U);
 }
 
+// Each answer is a second late and more, and each acks less than was recorded meanwhile.
+TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForAMasterThatIsSlow) {
+  StartMaster();
+  ChaosProxy proxy(master_.grpc_address(), scene_.random()());
+  proxy.Set("delay=1s jitter=500ms");
+  scene_.StartAgent(proxy.address());
+  StartCalm();
+  ExpectSteps("answers are late");
+  MasterClient client(master_.grpc_address());
+  EXPECT_TRUE(scene_.Await("some is stored", absl::Seconds(60), [&] {
+    const auto status = client.Status();
+    return status && status->samples_committed() > 0;
+  })) << scene_.Logs();
+  ExpectSteps("they go on being late");
+  EXPECT_LE(proxy.counts().accepted, 2U) << "slowness is no reason to leave: " << scene_.Logs();
+  proxy.Set("");
+  ExpectStored();
+  EXPECT_EQ(dropped(), 0U);
+}
+
 // Of who was never there nothing is stored; nothing is lost either: the spool has it.
 TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForAPortWithoutAMaster) {
   scene_.StartAgent(master_.grpc_address());
@@ -152,6 +195,52 @@ TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForAMasterThatTalksNonsense) {
   EXPECT_EQ(dropped(), 0U);
 }
 
+// What it says is well formed, and nothing of it is true. An agent that believed it would free what nobody holds.
+TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForAMasterThatAcksWhatItWasNotSent) {
+  LyingMaster liar;
+  scene_.StartAgent(liar.address());
+  StartCalm();
+  EXPECT_TRUE(scene_.Await("lies were told on two streams", absl::Seconds(60), [&] {
+    return liar.lie_count() > 1;
+  })) << scene_.Logs();
+  ExpectSteps("acks are lies");
+  EXPECT_THAT(scene_.Logs(), HasSubstr("ack_of_unsent"));
+  scene_.agent().Kill();
+  StartMaster();
+  scene_.StartAgent(master_.grpc_address());
+  ExpectStored();
+  EXPECT_EQ(dropped(), 0U);
+}
+
+TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForAMasterThatRefuses) {
+  StartMaster();
+  scene_.StartAgent(master_.grpc_address());
+  StartCalm();
+  ExpectSteps("a master");
+  MasterClient client(master_.grpc_address());
+  EXPECT_TRUE(
+      Eventually([&] { return client.SetArchived("faults", true).empty(); }, absl::Seconds(20)));
+  EXPECT_TRUE(scene_.Await("it refuses", absl::Seconds(60), [&] {
+    return ReadText(scene_.path("agent.log")).find("TRIAL_ARCHIVED") != std::string::npos;
+  })) << scene_.Logs();
+  ExpectSteps("it refuses the trial");
+  EXPECT_EQ(client.SetArchived("faults", false), "");
+  // One that lives on would ask again a minute later.
+  scene_.agent().Kill();
+  const auto committed = [&] {
+    const auto status = client.Status();
+    return status ? status->samples_committed() : 0;
+  };
+  const std::uint64_t before = committed();
+  scene_.StartAgent(master_.grpc_address());
+  // Whoever closes while its trial is refused is told so and waits for nothing.
+  EXPECT_TRUE(scene_.Await("it takes the trial again", absl::Seconds(60), [&] {
+    return committed() > before;
+  })) << scene_.Logs();
+  ExpectStored();
+  EXPECT_EQ(dropped(), 0U);
+}
+
 TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForAnAgentThatIsKilledOrStops) {
   const std::string spool = scene_.path("small");
   if (const std::string why = MountSmallDisk(spool, "4m"); !why.empty()) GTEST_SKIP() << why;
@@ -176,6 +265,7 @@ TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForAnAgentThatIsKilledOrStops) {
 TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsBesideForksExecsAndSignals) {
   StartMaster();
   scene_.StartAgent(master_.grpc_address());
+  waits_max_ = kWaitsBesideForksMax;
   StartCalm({{"--disturb", "7"}, {"--workers", "2"}, {"--worker-samples", "200"}});
   ExpectSteps("forks, execs and signals");
   ExpectStored();
@@ -234,6 +324,35 @@ TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForASpoolThatIsDeletedOrReplaced) {
   ExpectEnd("exit 3");
   std::error_code error;
   EXPECT_TRUE(fs::is_empty(elsewhere, error)) << error.message();
+}
+
+// With rings in shared memory, as they lie where no spool directory is given. What is on the disk is mapped by the
+// recorder, too: a page of it that cannot be had any more would be a SIGBUS.
+TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForADiskThatTurnsReadOnly) {
+  const BreakableDisk disk(scene_.path("disk"));
+  if (!disk.trouble().empty()) GTEST_SKIP() << disk.trouble();
+  const std::string spool = absl::StrCat(disk.directory(), "/stepwell-", geteuid());
+  ASSERT_EQ(mkdir(spool.c_str(), 0700), 0);
+  scene_.set_spool_dir(spool);
+  StartMaster();
+  scene_.StartAgent(master_.grpc_address());
+  setenv("TMPDIR", disk.directory().c_str(), 1);
+  StartHeld({{"--spool-dir", ""}, {"--scopes", "0"}, {"--rate", "8000"}, {"--close-wait-ms", "0"}});
+  unsetenv("TMPDIR");
+  MasterClient client(master_.grpc_address());
+  EXPECT_TRUE(scene_.Await("some is stored", absl::Seconds(60), [&] {
+    const auto status = client.Status();
+    return status && status->samples_committed() > 0;
+  })) << scene_.Logs();
+  ASSERT_TRUE(disk.TurnReadOnly());
+  ExpectSteps("it may only be read, the rings are full", 3 * kManySteps);
+  EXPECT_TRUE(scene_.agent().running());
+  EXPECT_THAT(scene_.Logs(), HasSubstr("Read-only file system"));
+  ExpectEnd("exit 3");
+  EXPECT_GT(dropped(), 0U);
+  // What is stored is so once and as it was recorded.
+  (void)scene_.ExpectExact(master_, Demand::kAcked);
+  EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
 }
 
 TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForASpoolThatCannotBeMade) {

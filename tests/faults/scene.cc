@@ -76,6 +76,7 @@ void Scene::StartAgent(const std::string& server, const std::vector<std::string>
 ChildProcess& Scene::StartTrainer(int rank, const std::map<std::string, std::string>& options) {
   std::map<std::string, std::string> all = options;
   all.insert({"--spool-dir", spool_dir_});  // where the test wants no other
+  ::testing::Test::RecordProperty(kStartsTrainer, 1);
   return StartProducer("fault_trainer", rank, std::move(all));
 }
 

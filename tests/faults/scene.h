@@ -39,6 +39,8 @@ class Scene {
   // Said by a test that starts no master and no agent, for bounds_watch.cc, which wants to see them.
   static constexpr char kStartsNobody[] = "starts_nobody";
   static void StartsNobody();
+  // Said by StartTrainer: of these it wants to see one, too.
+  static constexpr char kStartsTrainer[] = "starts_trainer";
 
   // One line of the timeline, with the seconds since the beginning.
   void Say(const std::string& what) const;

@@ -3,17 +3,12 @@
 // doubled, and commits go on: a smart stop must not wait for idle connections of ours while nobody gets in.
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "storage/private_postgres_account.h"
-#include "storage/private_postgres_binaries.h"
-#include "storage/private_postgres_process.h"
 #include "tests/faults/master_client.h"
+#include "tests/faults/others_postgres.h"
 #include "tests/faults/scene.h"
 
 namespace stepwell::faults {
@@ -24,44 +19,6 @@ struct Mode {
   int signal;
 };
 constexpr Mode kModes[] = {{"smart", SIGTERM}, {"fast", SIGINT}, {"immediate", SIGQUIT}};
-
-// A PostgreSQL that no master looks after, on the files that a private one made.
-class OthersPostgres {
- public:
-  // `directory`: of the master that had the private one.
-  explicit OthersPostgres(std::string directory) : directory_(std::move(directory)) {}
-  ~OthersPostgres() {
-    if (pid_ > 0) kill(pid_, SIGQUIT);
-    Eventually([this] { return HasEnded(); }, absl::Seconds(30));
-  }
-  OthersPostgres(const OthersPostgres&) = delete;
-  OthersPostgres& operator=(const OthersPostgres&) = delete;
-
-  // REQUIRES: has ended.
-  void Start() {
-    const auto account = FindPostgresAccount("");
-    const auto binaries = FindPostgresBinaries("", /*major=*/0);
-    ASSERT_TRUE(account.ok()) << account.status();
-    ASSERT_TRUE(binaries.ok()) << binaries.status();
-    // The private one took it away.
-    const std::string sockets = directory_ + "/socket";
-    mkdir(sockets.c_str(), 0700);
-    ASSERT_EQ(chown(sockets.c_str(), account->uid, account->gid), 0);
-    const auto pid = StartServer({binaries->postgres, "-D", directory_ + "/pg"}, *account,
-                                 directory_ + "/postgres.log", "/");
-    ASSERT_TRUE(pid.ok()) << pid.status();
-    pid_ = *pid;
-  }
-  void Stop(int signal) const { kill(pid_, signal); }
-  bool HasEnded() {
-    if (pid_ > 0 && waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = 0;
-    return pid_ == 0;
-  }
-
- private:
-  const std::string directory_;
-  pid_t pid_ = 0;
-};
 
 class StopModesTest : public ::testing::Test {
  protected:
@@ -120,7 +77,7 @@ TEST_F(StopModesTest, OneOfOthersEndsAndCommitsGoOnOnceItIsBack) {
   const std::string url = maker.database_url();
   ASSERT_EQ(maker.Stop(), "exit 0") << maker.LogTail();
   OthersPostgres postgres(maker.data_directory());
-  ASSERT_NO_FATAL_FAILURE(postgres.Start());
+  ASSERT_EQ(postgres.Start(), "");
   MasterProcess master({.scratch = scene_.path(""), .database_url = url});
   MasterClient client(master.grpc_address());
   ASSERT_TRUE(master.StartAndWait()) << master.LogTail();
@@ -130,11 +87,11 @@ TEST_F(StopModesTest, OneOfOthersEndsAndCommitsGoOnOnceItIsBack) {
     SCOPED_TRACE(mode.name);
     AwaitCommits(absl::StrCat("before ", mode.name), client, master);
     EXPECT_TRUE(client.Trial("faults")) << "a connection of readers rests from here on";
-    postgres.Stop(mode.signal);
+    postgres.Signal(mode.signal);
     ASSERT_TRUE(scene_.Await(absl::StrCat("the end after ", mode.name), absl::Seconds(60), [&] {
       return postgres.HasEnded();
     })) << master.LogTail();
-    ASSERT_NO_FATAL_FAILURE(postgres.Start());
+    ASSERT_EQ(postgres.Start(), "");
     AwaitCommits(absl::StrCat("after ", mode.name), client, master);
   }
   EXPECT_GT(master.CountInLog("database_lets_nobody_in"), 0) << master.LogTail();

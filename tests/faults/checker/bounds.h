@@ -1,4 +1,4 @@
-// Bounds of what a fault may cost a master or an agent: a part of the checker, beside what it says of
+// Bounds of what a fault may cost a master, an agent or a training that records: a part of the checker, beside what it says of
 // samples. The kernel tells what processes use; this says which of it is too much.
 //
 //   const std::vector<std::string> findings = Exceeded(usage, Bounds::OfMaster());
@@ -27,6 +27,8 @@ struct Bounds {
   // Of one that was given a limit of its memory, which a test may fill.
   static Bounds OfMaster(std::int64_t limit_kib);
   static Bounds OfAgent();
+  // A fault_trainer, with the rings of its threads, which count to it as far as they are mapped.
+  static Bounds OfTrainer();
 };
 
 // Of a process by its number now; a process that is gone has no threads.

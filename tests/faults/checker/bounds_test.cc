@@ -33,6 +33,14 @@ TEST(BoundsTest, AMasterIsHeldToTheLimitThatItWasGiven) {
 #endif
 }
 
+// What a recorder may cost where it is: 64 MiB of rings for a whole process, and a training of the tests has few threads.
+TEST(BoundsTest, ATrainingIsHeldToLessThanAnAgent) {
+  const Bounds training = Bounds::OfTrainer();
+  EXPECT_LT(training.memory_kib, Bounds::OfAgent().memory_kib);
+  EXPECT_LT(training.descriptors, Bounds::OfAgent().descriptors);
+  EXPECT_LT(training.threads, Bounds::OfAgent().threads);
+}
+
 TEST(BoundsTest, TheKernelTellsWhatAProcessUses) {
   const Usage before = ReadUsage(getpid(), "test");
   EXPECT_GT(before.memory_kib, 1000);

@@ -9,16 +9,35 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 
 namespace stepwell::faults {
 namespace {
 
 constexpr int kExitSkipped = 77;
 constexpr std::size_t kOwnBytes = 8 << 20;
+
+// Of the one thread that is held; 0 = none is.
+std::atomic<int> g_held{0};
+// Counted from when it is held.
+std::atomic<std::int64_t> g_sleep_count{0};
+std::int64_t g_switches_before = 0;
+
+std::int64_t VoluntarySwitches(int thread) {
+  std::ifstream status("/proc/self/task/" + std::to_string(thread) + "/status");
+  std::string key;
+  while (status >> key) {
+    std::int64_t count = 0;
+    if (key == "voluntary_ctxt_switches:" && status >> count) return count;
+  }
+  return 0;
+}
 
 // What this thread's own strings need is taken from the kernel now, and never given back.
 void TakeMemory() {
@@ -76,8 +95,19 @@ void SleepUntil(std::chrono::steady_clock::time_point due) {
   const auto since = due.time_since_epoch();
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(since);
   const timespec at{.tv_sec = seconds.count(), .tv_nsec = (since - seconds).count()};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) == EINTR) {
+  // One that is late does not sleep.
+  while (std::chrono::steady_clock::now() < due) {
+    g_sleep_count.fetch_add(1, std::memory_order_relaxed);
+    if (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr) != EINTR) return;
   }
+}
+
+HeldWaits ReadHeldWaits() {
+  const int held = g_held;
+  if (held == 0) return {};
+  // In this order: a sleep that begins meanwhile is no wait.
+  const std::int64_t switches = VoluntarySwitches(held) - g_switches_before;
+  return {switches, g_sleep_count};
 }
 
 void HoldThisThread(int writable) {
@@ -85,7 +115,11 @@ void HoldThisThread(int writable) {
   struct sigaction action = {};
   action.sa_sigaction = &TellCall;
   action.sa_flags = SA_SIGINFO;
+  const int thread = static_cast<int>(syscall(SYS_gettid));
+  g_switches_before = VoluntarySwitches(thread);
+  g_sleep_count = 0;
   if (sigaction(SIGSYS, &action, nullptr) != 0 || !Install(writable)) std::_Exit(kExitSkipped);
+  g_held = thread;
 }
 
 }  // namespace stepwell::faults

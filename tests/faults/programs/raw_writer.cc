@@ -2,20 +2,19 @@
 // a fixed rate (--samples of each of --series), keeps all of them, sends what is not acked, and goes from one
 // master to the next when acks stay away. Logs samples when it seals them and acks when they come, and says on
 // stdout which series its trial has no room for. Seals no more after --chunks of them. SIGTERM: seals no more,
-// waits for the last acks and the Close.
+// waits for the last acks and the Close. With --quirk it does again and again what others do not (quirk.h), and says
+// at its end how often, and how often it was refused or told that another stream has its writer.
 //
-// Exit code: 0 all is acked and closed, 3 not within --close-wait-ms.
+// Exit code: 0 all is acked and closed, 3 not within --close-wait-ms, 5 the master answered otherwise than it must.
 #include <fcntl.h>
-#include <grpcpp/grpcpp.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <bit>
 #include <chrono>
-#include <condition_variable>
 #include <cstdio>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -23,9 +22,10 @@
 
 #include "base/crc32c.h"
 #include "base/uuid.h"
-#include "stepwell/v1/ingest.grpc.pb.h"
 #include "tests/faults/checker/ledger.h"
 #include "tests/faults/programs/options.h"
+#include "tests/faults/programs/quirk.h"
+#include "tests/faults/programs/raw_connection.h"
 
 namespace stepwell::faults {
 namespace {
@@ -34,6 +34,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr std::uint64_t kWindow = 16;
+// From one odd doing to the next, in chunks.
+constexpr std::uint64_t kOddEach = 5;
 
 volatile sig_atomic_t g_stop = 0;
 
@@ -46,89 +48,6 @@ std::int64_t NowUs() {
                                 .count();
 }
 
-// One connection to one master. The reader thread takes the answers, the other calls the rest.
-class Connection {
- public:
-  explicit Connection(const std::string& server) {
-    grpc::ChannelArguments arguments;
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    stub_ = v1::IngestService::NewStub(
-        grpc::CreateCustomChannel(server, grpc::InsecureChannelCredentials(), arguments));
-    stream_ = stub_->StreamChunks(&context_);
-    reader_ = std::thread([this] { Read(); });
-  }
-  ~Connection() {
-    context_.TryCancel();
-    reader_.join();
-    (void)stream_->Finish();
-  }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
-  struct State {
-    bool opened = false;
-    std::uint64_t generation = 0;
-    std::uint64_t committed = 0;
-    std::int64_t credit_bytes = 0;
-    bool closed = false;
-    bool broken = false;  // ended, or refused
-    std::string why;
-  };
-
-  State state() {
-    const std::lock_guard<std::mutex> lock(mu_);
-    return state_;
-  }
-  // Until something came, at most `patience`.
-  void WaitForNews(milliseconds patience) {
-    std::unique_lock<std::mutex> lock(mu_);
-    changed_.wait_for(lock, patience, [this] { return news_; });
-    news_ = false;
-  }
-  bool Write(const v1::StreamChunksRequest& message) { return stream_->Write(message); }
-
- private:
-  void Read() {
-    v1::StreamChunksResponse message;
-    while (stream_->Read(&message)) {
-      const std::lock_guard<std::mutex> lock(mu_);
-      if (message.has_opened()) {
-        state_.opened = true;
-        state_.generation = message.opened().generation();
-        state_.committed = message.opened().committed_sequence();
-        state_.credit_bytes = message.opened().credit_bytes();
-      } else if (message.has_ack()) {
-        state_.committed = std::max(state_.committed, message.ack().committed_sequence());
-        state_.credit_bytes = message.ack().credit_bytes();
-        state_.closed = state_.closed || message.ack().closed();
-      } else if (message.has_refused() && message.refused().reason() == "SERIES_LIMIT") {
-        // Some of the definitions alone; what is sent of them is told as a gap.
-        std::printf("refused %s: %s\n", message.refused().reason().c_str(),
-                    message.refused().message().c_str());
-        std::fflush(stdout);
-      } else if (message.has_refused()) {
-        state_.broken = true;
-        state_.why = message.refused().reason() + ": " + message.refused().message();
-      }
-      news_ = true;
-      changed_.notify_all();
-    }
-    const std::lock_guard<std::mutex> lock(mu_);
-    state_.broken = news_ = true;
-    changed_.notify_all();
-  }
-
-  grpc::ClientContext context_;
-  std::unique_ptr<v1::IngestService::Stub> stub_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::StreamChunksRequest, v1::StreamChunksResponse>>
-      stream_;
-  std::thread reader_;
-  std::mutex mu_;
-  std::condition_variable changed_;
-  State state_;
-  bool news_ = false;
-};
-
 class RawWriter {
  public:
   explicit RawWriter(const ProgramOptions& options)
@@ -139,6 +58,7 @@ class RawWriter {
         series_count_(static_cast<int>(options.Number("--series"))),
         sample_count_(static_cast<int>(options.Number("--samples"))),
         chunks_max_(static_cast<std::size_t>(options.Number("--chunks"))),
+        quirk_(QuirkNamed(options.Text("--quirk"))),
         ack_patience_(options.Number("--ack-patience-ms")),
         log_(open(options.Text("--log").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)),
         writer_(Uuid::Random().ToBytes()),
@@ -146,31 +66,45 @@ class RawWriter {
 
   // One connection's life. True once the Close is acked.
   bool Serve(const std::string& server) {
-    Connection connection(server);
-    if (!Open(connection)) return false;
-    sent_ = acked_;
+    auto connection = std::make_unique<RawConnection>(
+        server,
+        quirk_ == Quirk::kNone ? RawConnection::Refusals::kEndIt : RawConnection::Refusals::kCount);
+    if (!Open(*connection)) return false;
+    if (older_ != nullptr) ExpectFenced();
     bool close_sent = false;
+    refused_seen_ = 0;
     auto moved = steady_clock::now();
     while (true) {
       Seal();
-      const Connection::State state = connection.state();
+      const RawConnection::State state = connection->state();
       if (state.committed > acked_) moved = steady_clock::now();
       NoteAcked(state.committed);
+      NoteRefused(state);
       if (state.closed) return true;
       if (state.broken) return Left(server, state.why);
-      if (!Send(connection, state)) return Left(server, "");
+      if (!Send(*connection, state)) return Left(server, "");
       if (g_stop != 0 && acked_ == chunks_.size() && !close_sent) {
         close_sent = true;
         v1::StreamChunksRequest message;
         message.mutable_close()->set_writer(writer_);
         message.mutable_close()->set_final_sequence(chunks_.size());
-        if (!connection.Write(message)) return false;
+        if (!connection->Write(message)) return false;
+      }
+      if (quirk_ == Quirk::kOpensElsewhere && !close_sent && IsOddAt(acked_)) {
+        older_ = std::move(connection);
+        return false;
       }
       const bool waits = sent_ > acked_ || close_sent;
       if (!waits) moved = steady_clock::now();
       if (steady_clock::now() - moved > ack_patience_) return Left(server, "no acks");
-      connection.WaitForNews(milliseconds(5));
+      connection->WaitForNews(milliseconds(5));
     }
+  }
+
+  void Tell() const {
+    std::printf("raw writer %d: odd %d times, refused %d, fenced %d\n", rank_, odd_count_,
+                refused_count_, fenced_count_);
+    std::fflush(stdout);
   }
 
   // Between connections.
@@ -189,7 +123,22 @@ class RawWriter {
     return false;
   }
 
-  bool Open(Connection& connection) {
+  [[noreturn]] void Wrong(const std::string& what) const {
+    std::printf("raw writer %d: %s\n", rank_, what.c_str());
+    std::fflush(stdout);
+    std::_Exit(5);
+  }
+
+  // The next of its chunks behind which something odd is due. True once for each.
+  bool IsOddAt(std::uint64_t sequence) {
+    if (sequence < odd_next_) return false;
+    odd_next_ = sequence + kOddEach;
+    ++odd_count_;
+    return true;
+  }
+
+  // Also on a stream that has it open.
+  bool Open(RawConnection& connection) {
     v1::StreamChunksRequest message;
     v1::Open& open = *message.mutable_open();
     open.set_writer(writer_);
@@ -204,17 +153,41 @@ class RawWriter {
     open.set_acked_sequence(acked_);
     open.set_sent_time_us(NowUs());
     if (!chunks_.empty()) open.set_last_crc32c(chunks_.back().crc32c());
-    if (!connection.Write(message)) return false;
+    const int times = quirk_ == Quirk::kOpensAgain ? 2 : 1;
+    const int before = connection.state().opened_count;
+    for (int i = 0; i < times; ++i) {
+      if (!connection.Write(message)) return false;
+    }
     const auto deadline = steady_clock::now() + ack_patience_;
-    while (!connection.state().opened) {
+    while (connection.state().opened_count < before + times) {
       if (connection.state().broken || steady_clock::now() > deadline) return false;
       connection.WaitForNews(milliseconds(20));
     }
-    const Connection::State state = connection.state();
-    generation_ = state.generation;
-    NoteAcked(state.committed);
+    const RawConnection::State state = connection.state();
+    CheckOpened(state.opened, times);
+    generation_ = state.opened.generation();
+    NoteAcked(state.opened.committed_sequence());
     // A restored database knows less than it once acked: all of it is kept here, so it is replayed.
-    acked_ = state.committed;
+    acked_ = sent_ = state.opened.committed_sequence();
+    return Define(connection);
+  }
+
+  // The same answer each time, a generation further.
+  void CheckOpened(const v1::Opened& opened, int times) {
+    if (quirk_ == Quirk::kNone) return;
+    if (first_opened_ && (opened.trial_id() != first_opened_->trial_id() ||
+                          opened.writer_no() != first_opened_->writer_no() ||
+                          opened.attempt() != first_opened_->attempt())) {
+      Wrong("opened as another one: " + opened.ShortDebugString());
+    }
+    if (opened.generation() != generation_ + static_cast<std::uint64_t>(times)) {
+      Wrong("generation " + std::to_string(opened.generation()) + " after " +
+            std::to_string(generation_));
+    }
+    if (!first_opened_) first_opened_ = opened;
+  }
+
+  bool Define(RawConnection& connection) const {
     v1::StreamChunksRequest defining;
     defining.mutable_definitions()->set_writer(writer_);
     for (int i = 0; i < series_count_; ++i) {
@@ -228,13 +201,71 @@ class RawWriter {
     return connection.Write(defining);
   }
 
-  bool Send(Connection& connection, const Connection::State& state) {
+  // It goes on sending on the stream of before, which must be told that it has lost its writer.
+  void ExpectFenced() {
+    const auto deadline = steady_clock::now() + ack_patience_;
+    for (std::uint64_t next = sent_; !older_->state().broken; ++next) {
+      Seal();
+      if (steady_clock::now() > deadline) Wrong("an older stream is not told that it is fenced");
+      v1::StreamChunksRequest message;
+      if (next < chunks_.size()) *message.mutable_chunk() = chunks_[next];
+      if (next < chunks_.size() && !older_->Write(message)) break;
+      older_->WaitForNews(milliseconds(5));
+    }
+    const std::string why = older_->state().why;
+    if (why.rfind("FENCED", 0) != 0) Wrong("an older stream ended: " + why);
+    ++fenced_count_;
+    older_.reset();
+  }
+
+  // A hole is sent from where the master wants it.
+  void NoteRefused(const RawConnection::State& state) {
+    if (state.refused_count == refused_seen_) return;
+    refused_count_ += state.refused_count - refused_seen_;
+    refused_seen_ = state.refused_count;
+    if (state.expected > 0) sent_ = std::min(sent_, state.expected - 1);
+  }
+
+  bool Send(RawConnection& connection, const RawConnection::State& state) {
     if (state.credit_bytes == 0) return true;
     while (sent_ < chunks_.size() && sent_ < acked_ + kWindow) {
-      v1::StreamChunksRequest message;
-      *message.mutable_chunk() = chunks_[sent_];
-      if (!connection.Write(message)) return false;
+      const bool needs_next = quirk_ == Quirk::kSwaps || quirk_ == Quirk::kSkips;
+      if (needs_next && sent_ >= odd_next_ && sent_ + 1 == chunks_.size() && g_stop == 0) break;
+      const bool is_odd = quirk_ != Quirk::kOpensElsewhere && IsOddAt(sent_);
+      if (is_odd && !SendOdd(connection)) return false;
+      if (sent_ == chunks_.size()) break;
+      if (!SendChunk(connection, sent_)) return false;
       ++sent_;
+    }
+    return true;
+  }
+
+  bool SendChunk(RawConnection& connection, std::uint64_t index) const {
+    v1::StreamChunksRequest message;
+    *message.mutable_chunk() = chunks_[index];
+    return connection.Write(message);
+  }
+
+  // Before the chunk that is next.
+  bool SendOdd(RawConnection& connection) {
+    const bool has_next = sent_ + 1 < chunks_.size();
+    switch (quirk_) {
+      case Quirk::kRepeats:
+        return (sent_ == 0 || SendChunk(connection, sent_ - 1)) && SendChunk(connection, sent_);
+      case Quirk::kSwaps:
+        return !has_next || SendChunk(connection, sent_ + 1);
+      case Quirk::kSkips:
+        if (has_next) ++sent_;
+        return true;
+      case Quirk::kOpensAgain:
+        return Open(connection);
+      case Quirk::kTalksWrong:
+        return connection.Write(WrongMessage(writer_, odd_count_));
+      case Quirk::kNone:
+      case Quirk::kOpensElsewhere:
+      case Quirk::kJumblesTimes:
+      case Quirk::kExtremeValues:
+        return true;
     }
     return true;
   }
@@ -262,7 +293,7 @@ class RawWriter {
     std::string lines;
     for (int i = 0; i < sample_count_; ++i, ++number_) {
       const std::int64_t before_us = time_us_;
-      time_us_ = std::max(time_us_ + 1, NowUs());
+      time_us_ = NextTimeUs();
       if (i == 0) {
         table.set_first_time_us(time_us_);
       } else {
@@ -270,7 +301,10 @@ class RawWriter {
         table.add_batch_deltas(1);
       }
       for (int series = 0; series < series_count_; ++series) {
-        const double value = ValueOf(seed_ + static_cast<std::uint64_t>(series), rank_, number_);
+        const double value =
+            quirk_ == Quirk::kExtremeValues
+                ? ExtremeValue(number_)
+                : ValueOf(seed_ + static_cast<std::uint64_t>(series), rank_, number_);
         table.mutable_columns(series)->mutable_doubles()->Add(value);
         lines += SampleLine({"faults/" + NameOf(series), rank_, number_,
                              static_cast<std::int32_t>(number_), true, time_us_,
@@ -287,6 +321,14 @@ class RawWriter {
     return chunk;
   }
 
+  std::int64_t NextTimeUs() const {
+    const std::int64_t now_us = NowUs();
+    if (quirk_ != Quirk::kJumblesTimes) return std::max(time_us_ + 1, now_us);
+    // Of the last half second, in steps of 50 ms.
+    constexpr std::int64_t kStepUs = 50'000;
+    return (now_us / kStepUs - number_ * 7 % 10) * kStepUs;
+  }
+
   void Write(const std::string& lines) const {
     if (write(log_, lines.data(), lines.size()) != static_cast<ssize_t>(lines.size())) {
       std::perror("raw writer: ledger");
@@ -301,6 +343,7 @@ class RawWriter {
   const int series_count_;
   const int sample_count_;  // of a chunk, of each series
   const std::size_t chunks_max_;
+  const Quirk quirk_;
   const milliseconds ack_patience_;
   const int log_;
   const std::string writer_;
@@ -312,6 +355,14 @@ class RawWriter {
   std::uint64_t sent_ = 0;
   std::uint64_t acked_ = 0;
   std::uint64_t logged_acked_ = 0;
+  // Of its quirk.
+  std::optional<v1::Opened> first_opened_;
+  std::unique_ptr<RawConnection> older_;
+  std::uint64_t odd_next_ = kOddEach;
+  int odd_count_ = 0;
+  int refused_seen_ = 0;  // of this connection
+  int refused_count_ = 0;
+  int fenced_count_ = 0;
 };
 
 int Main(int argc, char** argv) {
@@ -325,6 +376,7 @@ int Main(int argc, char** argv) {
                                 {"--chunks", "1000000000"},
                                 {"--series", "1"},
                                 {"--samples", "20"},
+                                {"--quirk", ""},
                                 {"--clock-shift-s", "0"},
                                 {"--ack-patience-ms", "1500"},
                                 {"--close-wait-ms", "60000"}});
@@ -336,7 +388,10 @@ int Main(int argc, char** argv) {
   RawWriter writer(options);
   steady_clock::time_point stopped = {};
   for (std::size_t i = 0;; ++i) {
-    if (writer.Serve(servers[i % servers.size()])) return 0;
+    if (writer.Serve(servers[i % servers.size()])) {
+      if (!options.Text("--quirk").empty()) writer.Tell();
+      return 0;
+    }
     if (g_stop != 0) {
       if (stopped == steady_clock::time_point()) stopped = steady_clock::now();
       const auto waited = steady_clock::now() - stopped;

@@ -136,6 +136,10 @@ class Trainer {
     }
     StopWorkers();
     std::printf("trainer rank %d: held, %s\n", rank_, disturbance.ToText().c_str());
+    const HeldWaits waits = ReadHeldWaits();
+    std::printf("trainer rank %d: %lld switches, %lld sleeps\n", rank_,
+                static_cast<long long>(waits.switch_count),
+                static_cast<long long>(waits.sleep_count));
     std::fflush(stdout);
   }
 
