@@ -139,11 +139,12 @@ choose_data_dir() {
 build() {
   command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
   local only_product=(-DSTEPWELL_BUILD_TESTS=OFF -DSTEPWELL_BUILD_BENCH=OFF)
-  # A folder that already builds the tests goes on doing so.
-  grep -qs 'STEPWELL_BUILD_TESTS:BOOL=ON' "$root/build/release/CMakeCache.txt" && only_product=()
+  configure() { (cd "$root" && cmake --preset release "$@" >"$log_dir/configure.log" 2>&1); }
   start_dots
-  (cd "$root" && cmake --preset release "${only_product[@]}" >"$log_dir/configure.log" 2>&1)
-  local configured=$?
+  local configured=1
+  # A folder that already builds the tests goes on doing so, if what they need is here.
+  grep -qs 'STEPWELL_BUILD_TESTS:BOOL=ON' "$root/build/release/CMakeCache.txt" && configure && configured=0
+  ((configured == 0)) || { configure "${only_product[@]}"; configured=$?; }
   stop_dots
   ((configured == 0)) || die "configuring failed" "the reason is at the end of $log_dir/configure.log: $(grep -m1 'CMake Error' -A3 "$log_dir/configure.log" | tr '\n' ' ')"
   (cd "$root" && cmake --build --preset release -j "${STEPWELL_JOBS:-2}" --target stepwell stepwell-demo stepwell_recorder_shared) ||

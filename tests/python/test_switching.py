@@ -1,5 +1,6 @@
 """on, off, flush, and runs one after the other."""
 
+import json
 import pathlib
 import subprocess
 import tempfile
@@ -29,6 +30,28 @@ class SwitchingTest(ProductTest):
         found = self.await_counts({"kept": 3, "window": 3})
         self.assertEqual([0, 1, 2], [sample.value for sample in found if sample.name == "window"])
         self.assertEqual({1}, {sample.attempt for sample in found})
+
+    def test_what_loops_go_on_to_call_once_it_is_off_is_no_loss(self):
+        _, err = self.run_trial("""
+            import time, stepwell
+            run = stepwell.init(schedule=stepwell.schedule(wait=2, active=3, repeat=2))
+            for index, _ in run.steps(range(200)):
+                with run.scope("train_batch"): time.sleep(0.001)
+                run.record("value", index)
+            run.close()
+            run = stepwell.init()
+            run.record("value", 1)
+            run.off()
+            until = time.monotonic() + 0.3
+            while time.monotonic() < until: run.record("value", 1)
+            run.close()
+            """)
+        self.await_counts({"value": 7, "train_batch": 6, "dataloader_next": 6, "step": 6})
+        done = subprocess.run([product.program(), "trials", "--server", product.server(), "--json", "--contains", self.trial],
+                              stdout=subprocess.PIPE, text=True, timeout=product.WAIT_S, check=True)  # fmt: skip
+        (trial,) = json.loads(done.stdout)["trials"]
+        self.assertFalse(trial.get("has_missing_samples"), trial)
+        self.assertNotIn("given up", err)
 
     def test_any_thread_may_switch(self):
         out, _ = self.run_trial("""

@@ -75,16 +75,14 @@ static void EndClosing(PyObject* held) {
   Py_END_ALLOW_THREADS;
 }
 
-// close_begin(list): appends what close_await() takes, which is ended where nobody has it any more. In one, for a
-// handler of a signal that raises in between would lose it. False = nothing was open.
-static PyObject* CloseBegin(PyObject* Py_UNUSED(self), PyObject* list) {
+static PyObject* Leave(PyObject* list, stepwell_closing* (*begin)(void)) {
   if (!PyList_Check(list)) {
     PyErr_SetString(PyExc_TypeError, "close_begin: not a list");
     return NULL;
   }
   stepwell_closing* closing = NULL;
   Py_BEGIN_ALLOW_THREADS;
-  closing = stepwell_close_begin();
+  closing = begin();
   Py_END_ALLOW_THREADS;
   if (closing == NULL) Py_RETURN_FALSE;
   PyObject* held = PyCapsule_New(closing, kClosing, EndClosing);
@@ -96,6 +94,17 @@ static PyObject* CloseBegin(PyObject* Py_UNUSED(self), PyObject* list) {
   Py_DECREF(held);
   if (failed != 0) return NULL;
   Py_RETURN_TRUE;
+}
+
+// close_begin(list): appends what close_await() takes, which is ended where nobody has it any more. In one, for a
+// handler of a signal that raises in between would lose it. False = nothing was open.
+static PyObject* CloseBegin(PyObject* Py_UNUSED(self), PyObject* list) {
+  return Leave(list, stepwell_close_begin);
+}
+
+// switch_off_begin(list): the same, and what calls would record from here on is no loss.
+static PyObject* SwitchOffBegin(PyObject* Py_UNUSED(self), PyObject* list) {
+  return Leave(list, stepwell_switch_off_begin);
 }
 
 // close_await(closing, milliseconds): 1 = stored, 0 = not yet, -1 = nobody will say.
@@ -197,6 +206,7 @@ static PyObject* AfterFork(PyObject* Py_UNUSED(self), PyObject* Py_UNUSED(ignore
 static PyMethodDef functions[] = {
     {"open", Open, METH_VARARGS, NULL},
     {"close_begin", CloseBegin, METH_O, NULL},
+    {"switch_off_begin", SwitchOffBegin, METH_O, NULL},
     {"close_ease", CloseEase, METH_O, NULL},
     {"close_await", CloseAwait, METH_VARARGS, NULL},
     {"state", State, METH_NOARGS, NULL},

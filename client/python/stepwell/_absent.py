@@ -196,6 +196,10 @@ def close_begin(into: list[object], /) -> bool:
     return False
 
 
+def switch_off_begin(into: list[object], /) -> bool:
+    return False
+
+
 def close_ease(closing: object, /) -> None:
     return None
 

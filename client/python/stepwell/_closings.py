@@ -22,10 +22,10 @@ class Closings:
         self._next = 0  # that is asked
         self.unknown_count = 0  # that nobody will tell of: refused ones, and more at a time than are kept
 
-    def leave(self) -> bool:
-        """Closes what is recorded into. False = nothing is."""
+    def leave(self, is_switched_off: bool) -> bool:
+        """Closes what is recorded into. False = nothing is. What loops go on to call is a loss, but where it is switched off."""
         self._let_go()
-        return core.close_begin(self._kept)
+        return (core.switch_off_begin if is_switched_off else core.close_begin)(self._kept)
 
     def _let_go(self) -> None:
         """Of what is stored, and for one more of what the others hold."""

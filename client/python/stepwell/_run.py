@@ -134,7 +134,7 @@ class Run(core.Recording):
         self._await_traces()
         with self._lock:
             if self._is_on:
-                self._leave()
+                self._leave(is_switched_off=True)
 
     def flush(self, timeout: float = 5.0) -> bool:
         """Waits until all that was recorded so far is stored by the master; False = that is not known. The step that
@@ -270,14 +270,14 @@ class Run(core.Recording):
         self._was_recorded = True
         core.capture_by(_capture_door.tend)
 
-    def _leave(self, wait_s: float = 0.0) -> bool:
+    def _leave(self, wait_s: float = 0.0, is_switched_off: bool = False) -> bool:
         """What was recorded until now is waited for by flush() and close(). False = nothing was open."""
         _hooks_door.tell("recording_ends")
         _capture_door.recording_ends(wait_s)
         self._last_message = core.message()
         self._is_stored = False
         try:
-            return self._closings.leave()
+            return self._closings.leave(is_switched_off)
         finally:
             # Else an interrupt came before, and it is on still; or a signal's handler has left it.
             if self._is_on and core.state() not in (1, 2):

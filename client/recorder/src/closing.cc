@@ -9,11 +9,11 @@ namespace stepwell::recorder {
 
 Closing::Closing() : pid_(getpid()) {}
 
-bool Closing::Begin(std::shared_ptr<ProcessWriter> writer) {
+bool Closing::Begin(std::shared_ptr<ProcessWriter> writer, LateCalls late) {
   writer_ = std::move(writer);
   if (writer_ == nullptr) return false;
   header_ = writer_->spool().shared_header();
-  return writer_->Finish();
+  return writer_->Finish(late);
 }
 
 Closing::~Closing() {

@@ -24,7 +24,7 @@ class Closing {
   Closing& operator=(const Closing&) = delete;
 
   // False = there is none. REQUIRES: nobody else closes it.
-  bool Begin(std::shared_ptr<ProcessWriter> writer);
+  bool Begin(std::shared_ptr<ProcessWriter> writer, LateCalls late);
   ProcessWriter::Ack Await(std::int64_t timeout_ms);
   // From here on it starts no agent, and waits for one that never came.
   void Ease();

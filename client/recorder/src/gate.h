@@ -26,6 +26,12 @@ struct Gate {
   static constexpr std::uint32_t Generation(std::uint32_t word) { return word >> kGenerationShift; }
 };
 
+// What becomes of calls that come once a writer is closed.
+enum class LateCalls {
+  kCount,     // given up: whoever records did not know
+  kPassOver,  // recording was switched off: nobody wanted them
+};
+
 using GateWord = std::atomic<std::uint32_t>;
 static_assert(sizeof(GateWord) == sizeof(std::uint32_t));
 

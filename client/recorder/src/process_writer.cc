@@ -355,7 +355,7 @@ bool ProcessWriter::Close(std::int64_t timeout_ms) {
   return is_stored;
 }
 
-bool ProcessWriter::Finish() {
+bool ProcessWriter::Finish(LateCalls late) {
   {
     const std::lock_guard lock(mutex_);
     if (is_stopping_) return false;
@@ -363,7 +363,8 @@ bool ProcessWriter::Finish() {
     // Only if it is still this writer's: in a forked child the word reads 0 and stays 0.
     std::uint32_t word = line_.word.load(std::memory_order_relaxed);
     if (Gate::Generation(word) == generation_) {
-      line_.word.store(Gate::ShutWord(generation_), std::memory_order_release);
+      const bool counts = late == LateCalls::kCount;
+      line_.word.store(counts ? Gate::ShutWord(generation_) : 0, std::memory_order_release);
     }
   }
   wake_.notify_all();

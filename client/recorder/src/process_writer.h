@@ -107,7 +107,7 @@ class ProcessWriter {
   // passed the gate before lands in its ring; one that comes later is counted as dropped.
   bool Close(std::int64_t timeout_ms);
   // Close in its parts, of one thread: a caller may do something between them. False = closed before.
-  bool Finish();
+  bool Finish(LateCalls late = LateCalls::kCount);
   enum class Ack { kStored, kNotYet, kNever };
   // Starts an agent where there is none. REQUIRES: Finish, and no Release yet.
   Ack AskAck();

@@ -150,6 +150,12 @@ Result Guarded(Result otherwise, Call call) noexcept {
   }
 }
 
+stepwell_closing* BeginClose(LateCalls late) {
+  return Guarded(static_cast<stepwell_closing*>(nullptr), [late] {
+    return reinterpret_cast<stepwell_closing*>(Runtime::Get().BeginClose(late).release());
+  });
+}
+
 template <typename Call>
 void Recording(std::uint32_t wanted_bit, Call call) noexcept {
   ThreadRecorder* thread = nullptr;
@@ -200,11 +206,9 @@ int stepwell_close(int64_t timeout_ms) {
   return Guarded(0, [timeout_ms] { return Runtime::Get().Close(timeout_ms) ? 1 : 0; });
 }
 
-stepwell_closing* stepwell_close_begin() {
-  return Guarded(static_cast<stepwell_closing*>(nullptr), [] {
-    return reinterpret_cast<stepwell_closing*>(Runtime::Get().BeginClose().release());
-  });
-}
+stepwell_closing* stepwell_close_begin() { return BeginClose(LateCalls::kCount); }
+
+stepwell_closing* stepwell_switch_off_begin() { return BeginClose(LateCalls::kPassOver); }
 
 int stepwell_close_await(stepwell_closing* closing, int64_t timeout_ms) {
   if (closing == nullptr) return -1;

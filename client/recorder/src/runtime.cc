@@ -326,11 +326,11 @@ bool Runtime::CloseOpened(std::int64_t timeout_ms) {
   return closing != nullptr && closing->Close(timeout_ms);
 }
 
-std::unique_ptr<Closing> Runtime::BeginClose() {
+std::unique_ptr<Closing> Runtime::BeginClose(LateCalls late) {
   // Before: without memory for it the writer stays open.
   auto closing = std::make_unique<Closing>();
   const std::lock_guard opening(opening_);
-  return closing->Begin(TakeOpen()) ? std::move(closing) : nullptr;
+  return closing->Begin(TakeOpen(), late) ? std::move(closing) : nullptr;
 }
 
 std::shared_ptr<ProcessWriter> Runtime::TakeOpen() {

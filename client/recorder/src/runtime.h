@@ -43,7 +43,7 @@ class Runtime {
   stepwell_state Open(OpenWishes wishes);
   bool Close(std::int64_t timeout_ms);
   // Without the wait; null where nothing is open.
-  std::unique_ptr<Closing> BeginClose();
+  std::unique_ptr<Closing> BeginClose(LateCalls late);
   // A call of a thread that never recorded under this generation, whose writer is closing.
   void CountLate(std::uint32_t generation);
   stepwell_state state();

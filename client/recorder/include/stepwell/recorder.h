@@ -150,6 +150,9 @@ STEPWELL_API int stepwell_close(int64_t timeout_ms);
  * begin gave, and be the last. Any thread may await and ease; in a child that was forked meanwhile await is -1. */
 typedef struct stepwell_closing stepwell_closing;
 STEPWELL_API stepwell_closing* stepwell_close_begin(void);
+/* As stepwell_close_begin, for who wants nothing recorded from here on: calls that come later are no loss,
+ * and count nowhere. */
+STEPWELL_API stepwell_closing* stepwell_switch_off_begin(void);
 STEPWELL_API int stepwell_close_await(stepwell_closing* closing, int64_t timeout_ms);
 STEPWELL_API void stepwell_close_ease(stepwell_closing* closing);
 STEPWELL_API void stepwell_close_end(stepwell_closing* closing);

@@ -92,6 +92,20 @@ TEST_F(RecorderTest, ClosedWritersLeaveNothingBehind) {
   });
 }
 
+TEST_F(RecorderTest, WhatComesOnceItIsSwitchedOffIsNoLoss) {
+  ExpectInChild([this] {
+    for (const auto begin : {stepwell_switch_off_begin, stepwell_close_begin}) {
+      ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
+      Scoped("forward");
+      stepwell_closing* closing = begin();
+      ASSERT_NE(closing, nullptr);
+      for (int i = 0; i < 5; ++i) Scoped("forward");
+      EXPECT_EQ(stepwell_dropped_count(), begin == stepwell_close_begin ? 5U : 0U);
+      stepwell_close_end(closing);
+    }
+  });
+}
+
 TEST_F(RecorderTest, ClosingsThatAreEasedHoldAPageAndAreToldOfWhenTheirFilesAreGone) {
   ExpectInChild([this] {
     std::vector<stepwell_closing*> left;
