@@ -49,8 +49,8 @@ class SwitchingTest(ProductTest):
         self.await_counts({"value": 7, "train_batch": 6, "dataloader_next": 6, "step": 6})
         done = subprocess.run([product.program(), "trials", "--server", product.server(), "--json", "--contains", self.trial],
                               stdout=subprocess.PIPE, text=True, timeout=product.WAIT_S, check=True)  # fmt: skip
-        (trial,) = json.loads(done.stdout)["trials"]
-        self.assertFalse(trial.get("has_missing_samples"), trial)
+        (trial,) = json.loads(done.stdout)
+        self.assertEqual((0, False), (trial["samples_missing"], trial["has_missing_samples"]), trial)
         self.assertNotIn("given up", err)
 
     def test_any_thread_may_switch(self):
