@@ -67,9 +67,10 @@ SendWindow::Resume SendWindow::OnOpened(const Opened& opened, std::uint64_t sent
   acked_ = opened.committed_sequence;
   Rewind(acked_ + 1);
   const bool unknown = opened.committed_sequence > sent_sequence;
-  const bool differs = opened.committed_crc32c != 0 && held_crc32c.has_value() &&
-                       *held_crc32c != opened.committed_crc32c;
-  if (retired_ || unknown || differs) {
+  const bool is_compared = opened.committed_crc32c != 0 && held_crc32c.has_value();
+  const bool differs = is_compared && *held_crc32c != opened.committed_crc32c;
+  // What nobody sent of this spool, and is the same: a copy of it did.
+  if (retired_ || differs || (unknown && !is_compared)) {
     retired_ = true;
     only_asks_ = false;
     state_ = State::kRetired;

@@ -37,7 +37,9 @@ class SendWindow {
   enum class Resume {
     kGoOn,
     kReplay,  // the master lost what it had acked: the tail goes out again
-    kRetire,  // the master holds sequences that nobody sent of this spool, or other bytes under one
+    // The master holds sequences that nobody sent of this spool, and that cannot be compared with its own, or other bytes
+    // under one.
+    kRetire,
   };
 
   explicit SendWindow(std::uint64_t acked_sequence) : acked_(acked_sequence) {}

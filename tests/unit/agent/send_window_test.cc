@@ -135,6 +135,21 @@ TEST(SendWindowTest, AReconnectSendsAgainWhatWasInDoubtCloseIncluded) {
   EXPECT_EQ(window.Next(2, true).kind, Kind::kClose);
 }
 
+// What a copy of the spool sent is in this one, too: sent again by a successor it would be stored twice.
+TEST(SendWindowTest, WhatItNeverSentIsItsOwnWhereItIsTheSame) {
+  struct Row {
+    std::optional<std::uint32_t> held;
+    Resume resume;
+  };
+  for (const Row& row :
+       {Row{7, Resume::kGoOn}, Row{8, Resume::kRetire}, Row{{}, Resume::kRetire}}) {
+    SendWindow window(10);
+    window.Connect();
+    window.OnOpenSent();
+    EXPECT_EQ(window.OnOpened({31, 7, 100}, 10, row.held), row.resume);
+  }
+}
+
 TEST(SendWindowTest, AClosedWriterRestsUntilTheMasterMayHaveLostIt) {
   SendWindow window = Opened(0, {0, 0, 100}, 1);
   window.OnSent(1, 1, 10);
