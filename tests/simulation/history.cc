@@ -154,7 +154,9 @@ void History::PutDatabaseBack(bool is_noticed) {
     const bool was_committed = std::exchange(sample.committed, kept_->committed.contains(number));
     sample.folded = kept_->folded.contains(number);
     const bool was_told = std::exchange(sample.told, kept_->told.contains(number));
-    if ((was_committed || was_told) && !sample.committed && !sample.told) sample.taken_back = true;
+    // What is committed may have been told before, by a gap that names roughly: its ack is on its way all the same.
+    const bool was_there = was_committed || (was_told && !sample.told);
+    if (was_there && !sample.committed) sample.taken_back = true;
   }
   rejected_ = kept_->rejected;
   rank_of_series_ = kept_->rank_of_series;

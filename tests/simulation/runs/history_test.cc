@@ -71,6 +71,34 @@ TEST(HistoryTest, OfASpoolThatWasSetBackWhatIsRecordedAfterwardsIsHeldAsElsewher
   }
 }
 
+// A gap named its frame in the copy already (seed 3134524648); the ack of what was committed since is no lie.
+TEST(HistoryTest, AnAckOfADatabaseThatWasSetBackSinceMayArrive) {
+  const Uuid writer = Uuid::Random();
+  History history;
+  history.Recorded(NumberOf(kRank, 1));
+  history.Framed(NumberOf(kRank, 1), 1, UINT64_MAX);
+  history.Told(kRank, 1, 1);
+  history.KeepDatabase();
+  history.Sent(writer, 5, {NumberOf(kRank, 1)});
+  history.Committed(SeriesNo{1}, NumberOf(kRank, 1));
+  history.PutDatabaseBack(/*is_noticed=*/true);
+  history.Acked(writer, 5);
+  EXPECT_EQ(history.what(), "");
+}
+
+TEST(HistoryTest, AnAckOfWhatIsToldAloneIsWrong) {
+  const Uuid writer = Uuid::Random();
+  History history;
+  history.Recorded(NumberOf(kRank, 1));
+  history.Framed(NumberOf(kRank, 1), 1, UINT64_MAX);
+  history.Told(kRank, 1, 1);
+  history.KeepDatabase();
+  history.Sent(writer, 5, {NumberOf(kRank, 1)});
+  history.PutDatabaseBack(/*is_noticed=*/true);
+  history.Acked(writer, 5);
+  EXPECT_EQ(history.what(), "sample 1 of rank 0 is acked with sequence 5 and not in the database");
+}
+
 TEST(HistoryTest, WhatLeftItsRingForNoFrameIsMissing) {
   History history;
   history.Recorded(NumberOf(kRank, 1));
