@@ -147,6 +147,7 @@ class BackendTest(unittest.TestCase):
         texts = module._licence_files()
         self.assertEqual(len({package for _, package, _ in module.INSIDE}), len(texts))
         self.assertTrue(all(b"opyright" in text for text in texts.values()))
+        self.assertTrue(any(b"Yann Collet" in text for text in texts.values()), "xxHash, which gRPC has inside")
 
     def test_off_leaves_it_out(self):
         self.assertEqual({}, self.files("off"))

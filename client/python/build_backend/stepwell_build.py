@@ -39,6 +39,7 @@ _BUILDS_IT = "cmake --build build/release --target stepwell_alone"
 # ("" = headers, or the compiler's).
 INSIDE = (
     ("gRPC", "libgrpc-dev", "grpc++ grpc gpr"),
+    ("xxHash", "libxxhash0", ""),  # in gRPC, whose package says nothing of it
     ("upb", "libgrpc-dev", "upb"),
     ("address_sorting", "libgrpc-dev", "address_sorting"),
     ("Protocol Buffers", "libprotobuf-dev", "protobuf"),
