@@ -302,12 +302,12 @@ part_frameworks() {
     return
   }
   # Kineto's files, too: part `readers` has those of Debian's torch.
-  reader_environment tensorboard "TensorBoard's reader of Kineto's files" &&
-    local -x STEPWELL_TENSORBOARD_PYTHON=$readers/tensorboard/bin/python
-  reader_environment perfetto "Perfetto's descriptors of Kineto's traces" --require-hashes &&
-    local -x STEPWELL_PERFETTO_PYTHON=$readers/perfetto/bin/python
+  reader_environment tensorboard "TensorBoard's reader of Kineto's files" && local -x STEPWELL_TENSORBOARD_PYTHON=$readers/tensorboard/bin/python
+  reader_environment perfetto "Perfetto's descriptors of Kineto's traces" --require-hashes && local -x STEPWELL_PERFETTO_PYTHON=$readers/perfetto/bin/python
+  reader_environment notebook "a notebook's kernel" && local -x STEPWELL_NOTEBOOK_PYTHON=$readers/notebook/bin/python
+  "$root/deploy/install_packages.sh" python39 >"$results/python39.log" 2>&1 || skip "another Python" "pypy3 cannot be installed"
   STEPWELL_FRAMEWORKS_PYTHON=$folder/bin/python python_tests frameworks "${program%/*}" \
-    test_frameworks test_torch test_native_capture test_tensorboard.TorchPluginTest test_perfetto
+    test_frameworks test_torch test_native_capture test_tensorboard.TorchPluginTest test_perfetto test_notebook test_absent
 }
 
 # What others read of ours, by their own readers: Perfetto's published descriptors, NVTX, TensorBoard with both plugins, over what

@@ -32,6 +32,7 @@ _TRAINING = """
     with run.scope(), run.scope("a", "b"), run.scope(nome="a"): run.record("a"); run.record(); run.record("a", valeu=1)
     run.on(); run.off(); run.flush(); run.close()
     """
+_OLD_PYTHON = shutil.which(os.environ.get("STEPWELL_OLD_PYTHON", "pypy3")) or ""  # of the syntax of 3.9; no extension is for it
 _PRINTED = "0 a train_batch 1 b train_batch 3 4 3 0\n"
 
 
@@ -122,6 +123,30 @@ class AbsentTest(ProductTest):
         self.assertEqual(_PRINTED + "[0, 1, 2] False closed\n['x', 'y'] 4\n['a', 'b'] 7 1\n", out)
         self.assertEqual(1, err.count("Warning"), err)
         self.assertIn("stepwell: nothing is recorded: win32 is not Linux", err)
+
+    @unittest.skipUnless(_OLD_PYTHON, "there is no pypy3, which is a Python 3.9; tests/run.sh --long --only frameworks installs it")
+    def test_agent_rule_15_a_python_3_9_runs_all_of_it(self):
+        """PyPy, whose language is that of 3.9, goes through all lines but those beside the extension."""
+        out, err = self.run_here("""
+            import sys
+            assert sys.version_info[:2] == (3, 9), sys.version
+            """ + textwrap.dedent(_TRAINING).replace("\n", "\n            ") + """
+            import importlib, pkgutil
+            # Those of frameworks import these where they are asked for a class.
+            found = [one.name for one in pkgutil.walk_packages(stepwell.__path__, "stepwell.") if "_core" not in one.name]
+            for name in found: importlib.import_module(name)
+            print(len(found) > 40, "stepwell.integrations.keras" in found, "stepwell.hooks._torch" in found)
+            run = stepwell.init(schedule=stepwell.schedule(wait=1, active=1, repeat=1), labels={"a": "b"}, interval=0.5)
+            print([index for index, _ in run.steps("abc", epoch=0)], run.trial)
+            from stepwell.integrations.pytorch import TrainingLoop
+            training = TrainingLoop()
+            for index, batch in training.steps("ab", epoch=1):
+                with training.train_batch: training.record("loss", 1)
+            run.close()
+            """, interpreter=_OLD_PYTHON)  # fmt: skip
+        self.assertEqual(_PRINTED + f"True True True\n[0, 1, 2] {self.trial}\n", out)
+        self.assertEqual(1, err.count("stepwell: nothing is recorded: "), err)
+        self.assertEqual(1, err.count("Warning"), err)
 
     def test_wrong_options_are_refused_all_the_same(self):
         self.extension.unlink()

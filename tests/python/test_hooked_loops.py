@@ -197,7 +197,7 @@ print("trained")
             with stepwell.init(schedule=broken) as run:
                 for batch in torch.utils.data.DataLoader("ab"): print(run.state, end=" ")
             """)
-        self.assertEqual("closed closed recording recording ", out)
+        self.assertEqual("off off recording recording ", out)
         self.assertTrue(self.eventually(lambda: self.batches().get("step") == [0, 0, 1, 1, 1, 3]), self.batches())
         self.assertEqual([1, 3], self.batches()["backward"])
 

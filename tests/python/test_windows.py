@@ -30,7 +30,7 @@ class WindowsTest(ProductTest):
                     given.append(f"{index}{batch}")
             print(*given, run.state)
             """)
-        self.assertEqual("0a 1b 2c 3d 4a 5b 6c 7d 8a 9b 10c 11d closed\n", out)
+        self.assertEqual("0a 1b 2c 3d 4a 5b 6c 7d 8a 9b 10c 11d off\n", out)
         windows = [2, 3, 4, 6, 7, 8]
         self.assertTrue(self.eventually(lambda: self.batches().get("step") == windows), self.batches())
         for name in ("dataloader_next", "train_batch", "loss"):
@@ -208,7 +208,7 @@ class WindowsTest(ProductTest):
             for index, batch in run.steps("ab"):
                 with run.scope("after"): pass
             print(run.close(60))
-            """), variables={"STEPWELL_EXIT_WAIT": "0", "STEPWELL_SPOOL_DIR": scratch.name})  # fmt: skip
+            """), variables={"STEPWELL_EXIT_WAIT": "0", "STEPWELL_SPOOL_DIR": scratch.name}, wait_s=8 * product.WAIT_S)  # fmt: skip
         self.assertEqual("[] True\nTrue\n", out)
         self.assertTrue(self.eventually(lambda: self.batches().get("after") == [0, 1]), self.batches())
 

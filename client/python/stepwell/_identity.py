@@ -39,6 +39,8 @@ def trial_name(given: str | None) -> str | None:
     program = os.path.basename(sys.argv[0] if sys.argv else "")
     if program.startswith("-"):  # of python -c
         program = "python"
+    if program == "ipykernel_launcher.py":  # each notebook's; Jupyter's server says which one it is
+        program = os.path.basename(os.environ.get("JPY_SESSION_NAME", "")).rsplit(".ipynb", 1)[0] or "notebook"
     stem = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in program.rsplit(".py", 1)[0])
     stem = stem.lstrip("-.")  # no option, and no hidden file
     return f"{stem[:64] or 'python'}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(2).hex()}"

@@ -67,8 +67,10 @@ class Run(core.Recording):
 
     @property
     def state(self) -> str:
-        """closed, recording, memory only or disabled."""
-        return _STATES[core.state()]
+        """recording, memory only, disabled; off until on() or its schedule switches it on; closed."""
+        state = _STATES[core.state()]
+        is_off = not self._is_on and not self._is_closed and not is_absent and self._pid == os.getpid()
+        return "off" if state == "closed" and is_off else state
 
     @property
     def message(self) -> str:
