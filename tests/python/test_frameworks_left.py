@@ -64,6 +64,33 @@ class KerasNumbersTest(FrameworkTest):
         self.assertEqual([(0, 0.0), (6, 1.0)], sorted(told))
 
 
+class KerasNestedTest(FrameworkTest):
+    module = "keras"
+
+    def test_a_fit_within_another_one_is_whole_and_so_is_the_outer_one(self):
+        out, _ = self.train("""
+    import numpy, keras
+    from stepwell.integrations.keras import StepwellCallback
+    def made():
+        model = keras.Sequential([keras.layers.Input((8,)), keras.layers.Dense(2)])
+        model.compile("sgd", "mse")
+        return model
+    x, y = numpy.random.rand(8, 8), numpy.random.rand(8, 2)
+    class Other(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None): pass
+    class Probe(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            made().fit(x, y, batch_size=4, epochs=1, verbose=0, callbacks=[StepwellCallback()])
+    other = Other()
+    made().fit(x, y, batch_size=4, epochs=3, verbose=0, callbacks=[other, StepwellCallback(), Probe()])
+    print(type(other) is Other)
+    """, KERAS_BACKEND="torch")
+        self.assertIn("True\n", out)
+        self.assert_steps(list(range(12)), ("step", "train_batch", "dataloader_next", "samples_per_second"))
+        self.assertEqual([0, 1, 4, 5, 8, 9], self.batches_of("callback/Other/on_train_batch_end"))
+        self.assert_epochs({0: 0.0, 2: 0.0, 4: 1.0, 6: 0.0, 8: 2.0, 10: 0.0})
+
+
 class TransformersLeftTest(FrameworkTest):
     module = "transformers"
 

@@ -20,13 +20,7 @@ data_loader.send_to_device = lambda batch: batch
 skip_first_batches, send_to_device = module.skip_first_batches, data_loader.send_to_device
 """
 
-
-class LeftTrainingTest(ProductTest):
-    def batches(self, name: str) -> "list[int]":
-        return sorted(sample.batch for sample in self.samples() if sample.name == name and sample.batch >= 0)
-
-    def test_a_trainer_after_one_that_an_exception_left_is_told_of_all_of_it(self):
-        out, err = self.run_trial(_TRAINER + _MODULES + """
+WHOLE = _TRAINER + _MODULES + """
 class Other(Callback):
     def on_step_end(self, *_, **__): pass
 class Whole(Trainer):
@@ -45,6 +39,15 @@ class Whole(Trainer):
         tell("on_epoch_end"); tell("on_train_end")
 for name in ("train_begin", "step_begin", "step_end", "epoch_end", "train_end"):
     setattr(Callback, "on_" + name, lambda self, *_, **__: None)
+"""
+
+
+class LeftTrainingTest(ProductTest):
+    def batches(self, name: str) -> "list[int]":
+        return sorted(sample.batch for sample in self.samples() if sample.name == name and sample.batch >= 0)
+
+    def test_a_trainer_after_one_that_an_exception_left_is_told_of_all_of_it(self):
+        out, err = self.run_trial(WHOLE + """
 from stepwell.integrations.transformers import StepwellCallback
 run, other = stepwell.init(hooks=False), Other()
 left = Whole()

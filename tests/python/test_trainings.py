@@ -71,6 +71,37 @@ class TellingTest(ProductTest):
                 self.assertEqual([(first, 3.0), (first + 4, 4.0)],
                                  sorted((s.batch, s.value) for s in found if s.name == "epoch"))  # fmt: skip
 
+    def test_an_engine_that_goes_back_to_a_checkpoint_has_true_batches(self):
+        """In the same process: `load_checkpoint()` leaves `micro_steps` as it is."""
+        self.run_trial("""
+            from stepwell.integrations.deepspeed import watch
+            class Loader(list): pass
+            class Engine:
+                training, micro_steps, global_steps, lr_scheduler, monitor = True, 0, 0, None, None
+                training_dataloader = Loader("abcd")
+                def gradient_accumulation_steps(self): return 2
+                def managed_gradient_accumulation(self): return True
+                def load_checkpoint(self, steps=None):
+                    if steps is not None: self.global_steps = steps
+                def forward(self, batch): return batch
+                def backward(self, loss): pass
+                def step(self):
+                    self.micro_steps += 1
+                    if self.micro_steps % 2 == 0: self.global_steps += 1
+            engine = Engine()
+            watched = watch(engine)
+            def fit():
+                for batch in engine.training_dataloader: engine.backward(engine.forward(batch)); engine.step()
+            fit(); fit()
+            engine.load_checkpoint(); fit()             # of the module alone
+            engine.load_checkpoint(2); fit()            # after the first epoch
+            engine.load_checkpoint(50); fit()
+            watched.end()
+            print(type(engine) is Engine)
+            """)
+        for name in ("step", "train_batch", "dataloader_next"):
+            self.assertEqual(sorted([*range(12), *range(4, 8), *range(100, 104)]), self.batches(name), name)
+
     def test_several_passes_are_one_training_step(self):
         self.run_trial("""
             from stepwell.integrations.deepspeed import watch
@@ -146,7 +177,7 @@ class TellingTest(ProductTest):
                 watcher.train_begins()
                 for epoch in epochs:
                     watcher.epoch_begins(epoch)
-                    for batch in range(2): watcher.batch_begins(); watcher.batch_ends(batch)
+                    for batch in range(2): watcher.batch_begins(batch); watcher.batch_ends(batch)
                     watcher.epoch_ends()
                 watcher.train_ends()
             fit(kept, 0, 1)         # 0 ... 3

@@ -87,8 +87,10 @@ class Stepping:
         self.tell(epoch)
 
     def tell(self, epoch: int | None) -> None:
-        """That of the step that is open, once."""
+        """That of the step that is open, once. Another loop's step has that one's."""
         run = self._run
+        if self._is_part:
+            return
         if epoch is not None:
             run._epoch = epoch
         if epoch is not None and run._is_on and self._told != (epoch, run._window_count):

@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Mapping
 from itertools import islice
+from typing import NamedTuple
 
 from stepwell import _run, _stepping
 from stepwell._load import core
@@ -28,8 +29,33 @@ if TYPE_CHECKING:
 _PART_COUNT_MAX = 16
 # What a GPU works on, where there is one. Hooks would see some of it, and put nothing in where an integration opens the run.
 ON_DEVICE = ("train_batch", "forward", "backward", "optimizer_step")
-# Of each thread the one whose framework said last that a training begins, and what is watched for it.
-_begun: dict[int, tuple[weakref.ref[Training], weakref.ref[Watches] | None]] = {}
+_FRAME_COUNT_MAX = 200
+
+
+class _Begun(NamedTuple):
+    """A training that its framework said begins."""
+
+    training: weakref.ref[Training]
+    watches: weakref.ref[Watches] | None  # for it
+    call: tuple[Any, int]  # of the framework's that trains, as _calls_of() knows it
+
+
+# Of each thread: those that one of them trains in, as a callback's probe in the training that it probes, the innermost last.
+_begun: dict[int, list[_Begun]] = {}
+
+
+def _calls_of(function: str) -> list[tuple[Any, int]]:
+    """Of that name, the innermost first: those that this thread is in. By their code, too, for the place of one that is over is
+    another's."""
+    found: list[tuple[Any, int]] = []
+    frame: Any = sys._getframe(1)
+    for _ in range(_FRAME_COUNT_MAX):
+        if frame is None:
+            break
+        if frame.f_code.co_name == function:
+            found.append((frame.f_code, id(frame)))
+        frame = frame.f_back
+    return found
 
 
 def uses_device() -> bool:
@@ -126,21 +152,32 @@ class Training:
                 return _run._of_this_process()
         return run
 
-    def train_begins(self, watches: Watches | None = None) -> None:
+    def train_begins(self, watches: Watches | None = None, function: str = "fit") -> None:
         """Frameworks tell of no end where an exception or Ctrl-C was it: what they left open is over. So is what was
-        watched for it: `watches` are those of this one, which the caller has."""
-        thread = threading.get_ident()
-        reference, left_reference = _begun.get(thread, (None, None))
-        left = None if reference is None else reference()
-        left_watches = None if left_reference is None else left_reference()
-        if left is not None:
-            left.leave()
-        if left is not self:
-            self.leave()
-        if left_watches is not None and left_watches is not watches:
-            left_watches.end()
-        _begun[thread] = weakref.ref(self), None if watches is None else weakref.ref(watches)
+        watched for it: `watches` are those of this one, which the caller has. `function` is what the framework trains in:
+        one that this thread is in still goes on after this."""
+        own, *outer = _calls_of(function) or [(None, 0)]
+        begun = _begun.get(threading.get_ident(), [])
+        for left in begun:
+            left_training = left.training()
+            if left.call in outer:
+                if left_training is not None and left_training is not self:
+                    left_training.leave_for_another()
+                continue
+            if left_training is not None:
+                left_training.leave()
+            left_watches = None if left.watches is None else left.watches()
+            if left_watches is not None and left_watches is not watches:
+                left_watches.end()
+        self.leave()
+        _begun[threading.get_ident()] = [one for one in begun if one.call in outer] + [
+            _Begun(weakref.ref(self), None if watches is None else weakref.ref(watches), own)]  # fmt: skip
         self._use(self._find_run(may_open=True))
+
+    def leave_for_another(self) -> None:
+        """A training that begins within this one has steps of its own, but within a batch, whose part it is."""
+        if not self.has_batch:
+            self.leave()
 
     def evaluation_begins(self) -> None:
         """Without a training. Where a run was closed before it opens none."""
@@ -195,7 +232,7 @@ class Training:
                 self.leave(is_epoch_over=True)
             return
         if seconds is not None:
-            self.took("dataloader_next", seconds, "train")
+            self.took("dataloader_next", seconds, "" if self._stepping.is_part else "train")
             self._fetch_ns += int(seconds * 1e9)
         if self._loop is not None and not self._stepping.is_part:
             self._loop.begins(self.run)
@@ -242,6 +279,11 @@ class Training:
     def has_batch(self) -> bool:
         """Whether a step is open whose batch is there."""
         return not self._is_over and self._fetch_count > 0
+
+    @property
+    def is_between(self) -> bool:
+        """Whether no step is open, nor a fetch on its way: what was begun was left."""
+        return self._is_over and self._fetch_begin_s is None
 
     @property
     def place(self) -> Place | None:
@@ -314,9 +356,9 @@ class Training:
         samples, fetch_ns, fetch_count = self._samples, self._fetch_ns, self._fetch_count
         self._forget()
         if run is not None and fetch_count > 0 and run._is_on:
-            if samples and now_s > self._step_begin_s:
-                self.record("samples_per_second", samples / (now_s - self._step_begin_s), unit="samples/s")
             if not self._stepping.is_part:
+                if samples and now_s > self._step_begin_s:
+                    self.record("samples_per_second", samples / (now_s - self._step_begin_s), unit="samples/s")
                 run._add_time("dataloader_next", fetch_ns, fetch_count)
 
     def _forget(self) -> None:

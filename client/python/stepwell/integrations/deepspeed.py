@@ -38,6 +38,7 @@ class Watched:
         self._epoch = epoch - 1  # each iteration of the loader that is begun is one
         self._is_anew = True
         self._batches_before: int | None = None  # of a training that resumes; None = none was asked for yet
+        self._updates_before = 0  # of the optimizer, when a checkpoint begins to be loaded
 
     def begin(self, engine: Any, loader: Any, eval_loader: Any) -> None:
         self._engine = engine
@@ -53,6 +54,7 @@ class Watched:
         watches.add(watch_call(engine, "backward", lambda *_, **__: training.begin("backward"),
                                lambda: training.end("backward")))  # fmt: skip
         watches.add(watch_call(engine, "step", lambda *_, **__: training.begin("optimizer_step"), self._step_ends))
+        watches.add(watch_call(engine, "load_checkpoint", self._load_begins, self._load_ends))
         scheduler = getattr(engine, "lr_scheduler", None)
         if scheduler is not None:
             watches.add(watch_call(scheduler, "step", lambda *_, **__: training.begin("step_lr_schedulers"),
@@ -80,6 +82,14 @@ class Watched:
         batch = self._batches_before + int(getattr(self._engine, "micro_steps", 0))
         self.training.fetch_begins(batch, max(self._first_epoch, self._epoch))
 
+    def _load_begins(self, /, *_: Any, **__: Any) -> None:
+        self._updates_before = int(getattr(self._engine, "global_steps", 0))
+
+    def _load_ends(self) -> None:
+        """Of an engine that was stepped before, too, as one that goes back to its best: it counts its batches on."""
+        if int(getattr(self._engine, "global_steps", 0)) != self._updates_before:
+            self._batches_before = _batches_of(self._engine) - int(getattr(self._engine, "micro_steps", 0))
+
     def _fetch_ends(self, item: Any, is_found: bool) -> None:
         self.training.fetch_ends(samples_of(item) if is_found else None, is_found)
 
@@ -106,10 +116,12 @@ class Watched:
 
 
 def _batches_before(engine: Any) -> int:
-    """Those that an engine was trained with before its checkpoint, which tells how often the optimizer stepped: what the engine
-    counts its batches in begins anew."""
-    if int(getattr(engine, "micro_steps", 0)) > 0:
-        return 0
+    """Those that an engine was trained with before its checkpoint, where it was not stepped since."""
+    return 0 if int(getattr(engine, "micro_steps", 0)) > 0 else _batches_of(engine)
+
+
+def _batches_of(engine: Any) -> int:
+    """A checkpoint tells how often the optimizer stepped: what the engine counts its batches in begins anew."""
     is_managed = getattr(engine, "managed_gradient_accumulation", lambda: True)()
     per_step = getattr(engine, "gradient_accumulation_steps", int)() if is_managed else 1
     return int(getattr(engine, "global_steps", 0)) * max(1, int(per_step or 1))

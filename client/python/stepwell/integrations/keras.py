@@ -102,10 +102,15 @@ class _Watcher:
             self._offset = max(0, self.training.behind_trained - epoch * (self.steps or 0))
         self._fetch_begins(0)
 
-    def batch_begins(self) -> None:
+    def batch_begins(self, batch: int) -> None:
         self._is_asked = False
-        if not self._asks_within:
-            self._batch_is_there()
+        if self._asks_within:
+            return
+        if self.training.is_between:  # a callback has trained another model meanwhile
+            self._fetch_begins(batch)
+            self.training.fetch_unseen()
+            self.training.add_samples(self._batch_size())
+        self._batch_is_there()
 
     def _batch_is_there(self) -> None:
         self.training.fetch_ends(self._batch_size())
@@ -177,8 +182,12 @@ class _Watcher:
 
     def _fetch_begins(self, batch_in_epoch: int) -> None:
         # Not what is next in count: hooks, where some are in, count what fit() looks at before it begins, and evaluations.
-        batch = self.training.behind_trained if self.steps is None else (
-            self._epoch * self.steps + batch_in_epoch + (self._offset or 0))  # fmt: skip
+        batch = self.training.behind_trained
+        if self.steps is not None:
+            planned = self._epoch * self.steps + batch_in_epoch + (self._offset or 0)
+            if not self.training.has_batch:  # else it opens no step; behind what a callback has trained, too
+                self._offset = (self._offset or 0) + max(0, batch - planned)
+            batch = max(batch, planned)
         self.training.fetch_begins(batch, self._epoch, batch_in_epoch, self.steps)
 
 
@@ -222,7 +231,7 @@ def _make_callback() -> type:
             self._stepwell.epoch_begins(epoch)
 
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-            self._stepwell.batch_begins()
+            self._stepwell.batch_begins(batch)
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             self._stepwell.batch_ends(batch)

@@ -40,7 +40,7 @@ class _Watcher:
         self.watches.end()
         self._state, self._has_fetch = state, False
         training = self.training
-        training.train_begins(self.watches)
+        training.train_begins(self.watches, "train")
         if loader is not None:
             self.watch_batches(loader)
         trainer_module = sys.modules.get("transformers.trainer")
