@@ -38,8 +38,9 @@ static PyObject* Recording_Scope(PyObject* Py_UNUSED(self), PyObject* const* arg
     }
     values[0] = Py_None;
   }
-  const ScopeName* name = Names_FindScope(values[0]);
-  return name == NULL ? NULL : Scope_New(name);
+  ScopeName* name = Names_FindScope(values[0]);
+  if (name == NULL) return NULL;
+  return stepwell_enabled() || Scope_AreMirrored() ? Scope_New(name) : Scope_Lasting(name);
 }
 
 static PyObject* Recording_Record(PyObject* Py_UNUSED(self), PyObject* const* args,

@@ -33,6 +33,7 @@ typedef struct {
   Leaving leaving;
   PyObject* name;
   stepwell_scope_id id;
+  PyObject* exit;  // its __exit__ where it lives for ever; NULL = `leaving`
   int is_apart;    // its calls take turns with others on their thread
   int is_open;     // `first` is
   Opening first;   // the usual one, of a scope that is entered once at a time
@@ -60,6 +61,10 @@ typedef struct {
 static PyObject* Special_Get(PyObject* self, PyObject* scope, PyObject* Py_UNUSED(type)) {
   PyObject* found = scope == NULL || scope == Py_None ? ((Special*)self)->unbound : scope;
   if (found == scope && ((Special*)self)->is_exit) {
+    if (((Scope*)scope)->exit != NULL) {
+      Py_INCREF(((Scope*)scope)->exit);
+      return ((Scope*)scope)->exit;
+    }
     PyObject* leaving = (PyObject*)&((Scope*)scope)->leaving;
     if (Py_REFCNT(leaving) > 0) {
       Py_INCREF(leaving);
@@ -144,26 +149,54 @@ static inline unsigned long ThisThread(void) {
 #endif
 }
 
+static Scope* Allocate(void) {
+  Scope* scope = PyObject_New(Scope, &Scope_Type);
+  if (scope == NULL) return NULL;
+  scope->exit = NULL;
+  scope->is_open = 0;
+  scope->newer = scope->tasks = NULL;
+  scope->call = Scope_Vectorcall;
+  scope->leaving.call = Leaving_Vectorcall;
+  Py_SET_TYPE((PyObject*)&scope->leaving, &Leaving_Type);
+  Py_SET_REFCNT((PyObject*)&scope->leaving, 0);
+  return scope;
+}
+
+static inline PyObject* Named(Scope* scope, const ScopeName* name) {
+  Py_INCREF(name->name);
+  scope->name = name->name;
+  scope->id = name->id;
+  scope->is_apart = 0;
+  return (PyObject*)scope;
+}
+
 PyObject* Scope_New(const ScopeName* name) {
   Scope* scope = NULL;
   if (free_count > 0) {
     scope = free_scopes[--free_count];
     Py_SET_REFCNT((PyObject*)scope, 1);
   } else {
-    scope = PyObject_New(Scope, &Scope_Type);
+    scope = Allocate();
     if (scope == NULL) return NULL;
-    scope->is_open = 0;
-    scope->newer = scope->tasks = NULL;
-    scope->call = Scope_Vectorcall;
-    scope->leaving.call = Leaving_Vectorcall;
-    Py_SET_TYPE((PyObject*)&scope->leaving, &Leaving_Type);
-    Py_SET_REFCNT((PyObject*)&scope->leaving, 0);
   }
-  Py_INCREF(name->name);
-  scope->name = name->name;
-  scope->id = name->id;
-  scope->is_apart = 0;
-  return (PyObject*)scope;
+  return Named(scope, name);
+}
+
+// Both hold the other: neither ends. What is entered by it once recording is on again is as of any scope that is kept.
+PyObject* Scope_Lasting(ScopeName* name) {
+  Scope* scope = name->lasting == NULL ? Allocate() : (Scope*)name->lasting;
+  if (scope == NULL) return NULL;
+  if (name->lasting == NULL) {
+    Named(scope, name);
+    scope->exit = PyCFunction_New(&special_methods[1], (PyObject*)scope);
+    if (scope->exit == NULL) {
+      Py_DECREF((PyObject*)scope);
+      return NULL;
+    }
+    name->lasting = (PyObject*)scope;
+  }
+  Py_INCREF(name->lasting);
+  return name->lasting;
 }
 
 // What is no Exception of what a mirror raised: an interrupt. The scope's entering or leaving raises it, or the
