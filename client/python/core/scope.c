@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "client/python/core/hot.h"
+#include "client/python/core/mirror.h"
 #include "client/python/core/tally.h"
 
 // A with statement makes a scope and drops it: these few are made of it.
@@ -16,7 +16,7 @@ typedef struct Opening {
   stepwell_scope timing;
   unsigned long thread;
   const void* task;    // that entered by `async with`, to be compared alone
-  PyObject* mirrored;  // what mirror_begin gave; NULL = nothing
+  PyObject* mirrored;  // as Mirror_Begin gave it; NULL = nothing
   struct Opening* older;
 } Opening;
 
@@ -45,9 +45,6 @@ static PyObject* asyncio_name;
 static PyTypeObject Ready_Type;
 static Scope* free_scopes[FREE_COUNT_MAX];
 static int free_count;
-// Another profiler's, while it records.
-static HOT_DATA PyObject* mirror_begin;
-static PyObject* mirror_end;
 
 // A with statement asks for __enter__ and __exit__, and a method bound for each is half of what an
 // empty one costs. Here __enter__ is the scope itself, which knows by the number of arguments what
@@ -199,38 +196,10 @@ PyObject* Scope_Lasting(ScopeName* name) {
   return name->lasting;
 }
 
-// What is no Exception of what a mirror raised: an interrupt. The scope's entering or leaving raises it, or the
-// next one's.
-static PyObject *interrupt_type, *interrupt_value, *interrupt_trace;
-
-// Whether there is one, which is set then.
-static int RaisesInterrupt(void) {
-  if (interrupt_type == NULL || PyErr_Occurred() != NULL) return 0;
-  PyErr_Restore(interrupt_type, interrupt_value, interrupt_trace);
-  interrupt_type = interrupt_value = interrupt_trace = NULL;
-  return 1;
-}
-
-// What it raises is not the training's, but for an interrupt.
-static PyObject* Mirrored(PyObject* function, PyObject* argument) {
-  PyObject *type = NULL, *value = NULL, *traceback = NULL;
-  PyErr_Fetch(&type, &value, &traceback);
-  Py_INCREF(function);  // it may be switched off meanwhile
-  PyObject* result = PyObject_CallOneArg(function, argument);
-  Py_DECREF(function);
-  if (result == NULL && interrupt_type == NULL && !PyErr_ExceptionMatches(PyExc_Exception)) {
-    PyErr_Fetch(&interrupt_type, &interrupt_value, &interrupt_trace);
-  } else if (result == NULL) {
-    PyErr_Clear();
-  }
-  PyErr_Restore(type, value, traceback);
-  return result;
-}
-
 static inline void Begin(Opening* opening, const Scope* scope, int is_apart) {
   opening->thread = ThisThread();
   opening->mirrored = NULL;
-  if (mirror_begin != NULL && !is_apart) opening->mirrored = Mirrored(mirror_begin, scope->name);
+  if (mirror_begin != NULL && !is_apart) opening->mirrored = Mirror_Begin(scope->name);
   if (stepwell_enabled()) {
     (is_apart ? stepwell_scope_begin_apart : stepwell_scope_begin)(&opening->timing, scope->id);
   } else {
@@ -238,25 +207,21 @@ static inline void Begin(Opening* opening, const Scope* scope, int is_apart) {
   }
 }
 
-static void EndMirrored(Opening* opening) {
-  PyObject* mirrored = opening->mirrored;
-  opening->mirrored = NULL;
-  PyObject* result = mirror_end == NULL ? NULL : Mirrored(mirror_end, mirrored);
-  Py_XDECREF(result);
-  Py_DECREF(mirrored);
-}
-
 static inline void End(Opening* opening, stepwell_scope_id id) {
   const uint32_t path = opening->timing.path;
   if (path != 0) Tally_Add(&opening->timing, path, id, stepwell_scope_end(&opening->timing));
-  if (opening->mirrored != NULL) EndMirrored(opening);
+  if (opening->mirrored != NULL) {
+    PyObject* mirrored = opening->mirrored;
+    opening->mirrored = NULL;
+    Mirror_End(mirrored);
+  }
 }
 
 static void Leave(Scope* scope);
 
 // Entered, but where it was interrupted: then it is left again. Takes the reference.
 static PyObject* Entered(PyObject* scope) {
-  if (interrupt_type == NULL || !RaisesInterrupt()) return scope;
+  if (!mirror_was_interrupted || !Mirror_RaisesInterrupt()) return scope;
   PyObject *type = NULL, *value = NULL, *trace = NULL;
   PyErr_Fetch(&type, &value, &trace);
   Leave((Scope*)scope);
@@ -314,7 +279,7 @@ static void Leave(Scope* scope) {
 static PyObject* Scope_Exit(PyObject* self, PyObject* const* Py_UNUSED(args),
                             Py_ssize_t Py_UNUSED(count)) {
   Leave((Scope*)self);
-  if (interrupt_type != NULL && RaisesInterrupt()) return NULL;
+  if (mirror_was_interrupted && Mirror_RaisesInterrupt()) return NULL;
   Py_RETURN_FALSE;
 }
 
@@ -472,26 +437,6 @@ PyObject* Scope_IsInnermost(PyObject* Py_UNUSED(module), PyObject* scope) {
   }
   const stepwell_scope_id id = ((Scope*)scope)->id;
   return PyBool_FromLong(id != 0 && stepwell_enabled() && stepwell_innermost_scope() == id);
-}
-
-HOT int Scope_AreMirrored(void) { return mirror_begin != NULL; }
-
-PyObject* Scope_Mirror(PyObject* Py_UNUSED(module), PyObject* args) {
-  PyObject *begin = NULL, *end = NULL;
-  if (!PyArg_ParseTuple(args, "OO:mirror_scopes", &begin, &end)) return NULL;
-  PyObject* begin_before = mirror_begin;
-  PyObject* end_before = mirror_end;
-  Py_INCREF(begin);
-  mirror_begin = begin;
-  if (begin == Py_None) Py_CLEAR(mirror_begin);
-  // What is open is ended by what began it: the last one stays.
-  if (end != Py_None) {
-    Py_INCREF(end);
-    mirror_end = end;
-    Py_XDECREF(end_before);
-  }
-  Py_XDECREF(begin_before);
-  Py_RETURN_NONE;
 }
 
 static PyObject* Scope_Reduce(PyObject* self, PyObject* Py_UNUSED(ignored)) {

@@ -18,7 +18,3 @@ PyObject* Scope_Lasting(ScopeName* name);
 stepwell_scope_id Scope_Id(PyObject* scope);
 // is_innermost(scope): whether the innermost one that is open on this thread has its name.
 PyObject* Scope_IsInnermost(PyObject* module, PyObject* scope);
-// mirror_scopes(begin, end): from now on begin(name) is called where one is entered, and end(what that gave) where it is
-// left; None = nothing is. Those of coroutines are left out.
-PyObject* Scope_Mirror(PyObject* module, PyObject* args);
-int Scope_AreMirrored(void);
