@@ -95,8 +95,9 @@ absl::StatusOr<std::optional<LatestAnswer>> QueryReads::AnswerLatestFromMemory(
   const auto book =
       sources_.store.ReadBook(trial_id, owner_epoch, call.deadline,
                               SeriesReading::RoomFor(trial_id, sources_.series_room, place));
-  // By its name it may be found again as another trial.
-  if (absl::IsNotFound(book.status())) return unknown;
+  // By its name it may be found again as another trial; and where there is no room for all of its series, there may be for those that
+  // are chosen.
+  if (absl::IsNotFound(book.status()) || absl::IsResourceExhausted(book.status())) return unknown;
   if (!book.ok()) return book.status();
   if (*book == nullptr) return unknown;
   const auto& series = (*book)->series;

@@ -57,6 +57,10 @@ void OutboundWriter::OnOpened(const pb::Opened& opened, absl::Duration now) {
     resume = window_.OnOpened(
         {opened.committed_sequence(), opened.committed_crc32c(), opened.credit_bytes()},
         std::max(recovered_sequence_, sent_sequence_), held);
+    // What a copy of the spool sent is no successor's to send, should this one be retired later.
+    if (resume != SendWindow::Resume::kRetire) {
+      sent_sequence_ = std::max(sent_sequence_, opened.committed_sequence());
+    }
     definitions_sent_count_ = 0;
     generation_ = opened.generation();
     incarnation_ = opened.incarnation();

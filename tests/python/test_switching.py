@@ -31,6 +31,53 @@ class SwitchingTest(ProductTest):
         self.assertEqual([0, 1, 2], [sample.value for sample in found if sample.name == "window"])
         self.assertEqual({1}, {sample.attempt for sample in found})
 
+    def test_scopes_that_were_made_while_it_was_off_record_once_it_is_on(self):
+        self.run_trial("""
+            import threading, stepwell
+            run = stepwell.init()
+            run.off()
+            kept, same, other = run.scope("kept"), run.scope("kept"), run.scope("other")
+            leave = kept.__exit__
+            @run.scope("decorated")
+            def decorated(depth):
+                if depth: decorated(depth - 1)
+            with kept as entered: pass
+            decorated(2)
+            assert (entered.name, entered) == ("kept", kept) and repr(other) == "<stepwell.Scope 'other'>"
+            run.on()
+            with kept: pass
+            with same:
+                with other:
+                    with kept: pass
+            kept.__enter__()
+            leave(None, None, None)
+            try:
+                with other: raise KeyError
+            except KeyError:
+                pass
+            decorated(0)
+            # Each on a thread of its own, over each other.
+            inside, outside = threading.Event(), threading.Event()
+            def of_a_thread():
+                with other:
+                    inside.set()
+                    outside.wait()
+            thread = threading.Thread(target=of_a_thread)
+            thread.start()
+            inside.wait()
+            with other: pass
+            outside.set()
+            thread.join()
+            entered = kept.__enter__()
+            run.off()
+            leave(None, None, None)
+            with run.scope("kept"): pass
+            run.on()
+            with run.scope("kept"): pass
+            print(run.dropped_count)
+            """)
+        self.await_counts({"kept": 4, "kept/other": 1, "kept/other/kept": 1, "other": 3, "decorated": 1})
+
     def test_what_loops_go_on_to_call_once_it_is_off_is_no_loss(self):
         _, err = self.run_trial("""
             import time, stepwell

@@ -10,6 +10,7 @@
 #include "client/python/core/environment.h"
 #include "client/python/core/hooked.h"
 #include "client/python/core/loop.h"
+#include "client/python/core/mirror.h"
 #include "client/python/core/names.h"
 #include "client/python/core/recording.h"
 #include "client/python/core/scope.h"
@@ -230,7 +231,7 @@ static PyMethodDef functions[] = {
     {"scope_path", ScopePath, METH_NOARGS, NULL},
     {"fetch_by", StepLoop_FetchBy, METH_VARARGS, NULL},
     {"call_within", Hooked_CallWithin, METH_VARARGS, NULL},
-    {"mirror_scopes", Scope_Mirror, METH_VARARGS, NULL},
+    {"mirror_scopes", Mirror_Set, METH_VARARGS, NULL},
     {"upload_trace", UploadTrace, METH_VARARGS, NULL},
     {"capture_by", Capture_By, METH_O, NULL},
     {"capture_wanted", Capture_Wanted, METH_NOARGS, NULL},

@@ -41,6 +41,7 @@ static ScopeName* NewScopeName(PyObject* name, stepwell_scope_id id) {
   Py_INCREF(name);
   made->name = name;
   made->id = id;
+  made->lasting = NULL;
   return made;
 }
 

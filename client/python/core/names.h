@@ -9,6 +9,7 @@ typedef struct {
   PyObject base;
   PyObject* name;
   stepwell_scope_id id;  // 0 = refused
+  PyObject* lasting;     // Scope_Lasting's; NULL = nobody asked for it
 } ScopeName;
 
 // A series that is recorded under. `record` is its one call.

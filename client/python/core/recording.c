@@ -3,6 +3,7 @@
 
 #include "client/python/core/recording.h"
 
+#include "client/python/core/mirror.h"
 #include "client/python/core/names.h"
 #include "client/python/core/refusal.h"
 #include "client/python/core/scope.h"
@@ -38,8 +39,9 @@ static PyObject* Recording_Scope(PyObject* Py_UNUSED(self), PyObject* const* arg
     }
     values[0] = Py_None;
   }
-  const ScopeName* name = Names_FindScope(values[0]);
-  return name == NULL ? NULL : Scope_New(name);
+  ScopeName* name = Names_FindScope(values[0]);
+  if (name == NULL) return NULL;
+  return stepwell_enabled() || mirror_begin != NULL ? Scope_New(name) : Scope_Lasting(name);
 }
 
 static PyObject* Recording_Record(PyObject* Py_UNUSED(self), PyObject* const* args,

@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "client/python/core/hot.h"
+#include "client/python/core/mirror.h"
 #include "client/python/core/tally.h"
 
 // A with statement makes a scope and drops it: these few are made of it.
@@ -16,7 +16,7 @@ typedef struct Opening {
   stepwell_scope timing;
   unsigned long thread;
   const void* task;    // that entered by `async with`, to be compared alone
-  PyObject* mirrored;  // what mirror_begin gave; NULL = nothing
+  PyObject* mirrored;  // as Mirror_Begin gave it; NULL = nothing
   struct Opening* older;
 } Opening;
 
@@ -33,6 +33,7 @@ typedef struct {
   Leaving leaving;
   PyObject* name;
   stepwell_scope_id id;
+  PyObject* exit;  // its __exit__ where it lives for ever; NULL = `leaving`
   int is_apart;    // its calls take turns with others on their thread
   int is_open;     // `first` is
   Opening first;   // the usual one, of a scope that is entered once at a time
@@ -44,9 +45,6 @@ static PyObject* asyncio_name;
 static PyTypeObject Ready_Type;
 static Scope* free_scopes[FREE_COUNT_MAX];
 static int free_count;
-// Another profiler's, while it records.
-static HOT_DATA PyObject* mirror_begin;
-static PyObject* mirror_end;
 
 // A with statement asks for __enter__ and __exit__, and a method bound for each is half of what an
 // empty one costs. Here __enter__ is the scope itself, which knows by the number of arguments what
@@ -60,6 +58,10 @@ typedef struct {
 static PyObject* Special_Get(PyObject* self, PyObject* scope, PyObject* Py_UNUSED(type)) {
   PyObject* found = scope == NULL || scope == Py_None ? ((Special*)self)->unbound : scope;
   if (found == scope && ((Special*)self)->is_exit) {
+    if (((Scope*)scope)->exit != NULL) {
+      Py_INCREF(((Scope*)scope)->exit);
+      return ((Scope*)scope)->exit;
+    }
     PyObject* leaving = (PyObject*)&((Scope*)scope)->leaving;
     if (Py_REFCNT(leaving) > 0) {
       Py_INCREF(leaving);
@@ -144,21 +146,20 @@ static inline unsigned long ThisThread(void) {
 #endif
 }
 
-PyObject* Scope_New(const ScopeName* name) {
-  Scope* scope = NULL;
-  if (free_count > 0) {
-    scope = free_scopes[--free_count];
-    Py_SET_REFCNT((PyObject*)scope, 1);
-  } else {
-    scope = PyObject_New(Scope, &Scope_Type);
-    if (scope == NULL) return NULL;
-    scope->is_open = 0;
-    scope->newer = scope->tasks = NULL;
-    scope->call = Scope_Vectorcall;
-    scope->leaving.call = Leaving_Vectorcall;
-    Py_SET_TYPE((PyObject*)&scope->leaving, &Leaving_Type);
-    Py_SET_REFCNT((PyObject*)&scope->leaving, 0);
-  }
+static Scope* Allocate(void) {
+  Scope* scope = PyObject_New(Scope, &Scope_Type);
+  if (scope == NULL) return NULL;
+  scope->exit = NULL;
+  scope->is_open = 0;
+  scope->newer = scope->tasks = NULL;
+  scope->call = Scope_Vectorcall;
+  scope->leaving.call = Leaving_Vectorcall;
+  Py_SET_TYPE((PyObject*)&scope->leaving, &Leaving_Type);
+  Py_SET_REFCNT((PyObject*)&scope->leaving, 0);
+  return scope;
+}
+
+static inline PyObject* Named(Scope* scope, const ScopeName* name) {
   Py_INCREF(name->name);
   scope->name = name->name;
   scope->id = name->id;
@@ -166,38 +167,39 @@ PyObject* Scope_New(const ScopeName* name) {
   return (PyObject*)scope;
 }
 
-// What is no Exception of what a mirror raised: an interrupt. The scope's entering or leaving raises it, or the
-// next one's.
-static PyObject *interrupt_type, *interrupt_value, *interrupt_trace;
-
-// Whether there is one, which is set then.
-static int RaisesInterrupt(void) {
-  if (interrupt_type == NULL || PyErr_Occurred() != NULL) return 0;
-  PyErr_Restore(interrupt_type, interrupt_value, interrupt_trace);
-  interrupt_type = interrupt_value = interrupt_trace = NULL;
-  return 1;
+PyObject* Scope_New(const ScopeName* name) {
+  Scope* scope = NULL;
+  if (free_count > 0) {
+    scope = free_scopes[--free_count];
+    Py_SET_REFCNT((PyObject*)scope, 1);
+  } else {
+    scope = Allocate();
+    if (scope == NULL) return NULL;
+  }
+  return Named(scope, name);
 }
 
-// What it raises is not the training's, but for an interrupt.
-static PyObject* Mirrored(PyObject* function, PyObject* argument) {
-  PyObject *type = NULL, *value = NULL, *traceback = NULL;
-  PyErr_Fetch(&type, &value, &traceback);
-  Py_INCREF(function);  // it may be switched off meanwhile
-  PyObject* result = PyObject_CallOneArg(function, argument);
-  Py_DECREF(function);
-  if (result == NULL && interrupt_type == NULL && !PyErr_ExceptionMatches(PyExc_Exception)) {
-    PyErr_Fetch(&interrupt_type, &interrupt_value, &interrupt_trace);
-  } else if (result == NULL) {
-    PyErr_Clear();
+// Both hold the other: neither ends. What is entered by it once recording is on again is as of any scope that is kept.
+PyObject* Scope_Lasting(ScopeName* name) {
+  Scope* scope = name->lasting == NULL ? Allocate() : (Scope*)name->lasting;
+  if (scope == NULL) return NULL;
+  if (name->lasting == NULL) {
+    Named(scope, name);
+    scope->exit = PyCFunction_New(&special_methods[1], (PyObject*)scope);
+    if (scope->exit == NULL) {
+      Py_DECREF((PyObject*)scope);
+      return NULL;
+    }
+    name->lasting = (PyObject*)scope;
   }
-  PyErr_Restore(type, value, traceback);
-  return result;
+  Py_INCREF(name->lasting);
+  return name->lasting;
 }
 
 static inline void Begin(Opening* opening, const Scope* scope, int is_apart) {
   opening->thread = ThisThread();
   opening->mirrored = NULL;
-  if (mirror_begin != NULL && !is_apart) opening->mirrored = Mirrored(mirror_begin, scope->name);
+  if (mirror_begin != NULL && !is_apart) opening->mirrored = Mirror_Begin(scope->name);
   if (stepwell_enabled()) {
     (is_apart ? stepwell_scope_begin_apart : stepwell_scope_begin)(&opening->timing, scope->id);
   } else {
@@ -205,25 +207,21 @@ static inline void Begin(Opening* opening, const Scope* scope, int is_apart) {
   }
 }
 
-static void EndMirrored(Opening* opening) {
-  PyObject* mirrored = opening->mirrored;
-  opening->mirrored = NULL;
-  PyObject* result = mirror_end == NULL ? NULL : Mirrored(mirror_end, mirrored);
-  Py_XDECREF(result);
-  Py_DECREF(mirrored);
-}
-
 static inline void End(Opening* opening, stepwell_scope_id id) {
   const uint32_t path = opening->timing.path;
   if (path != 0) Tally_Add(&opening->timing, path, id, stepwell_scope_end(&opening->timing));
-  if (opening->mirrored != NULL) EndMirrored(opening);
+  if (opening->mirrored != NULL) {
+    PyObject* mirrored = opening->mirrored;
+    opening->mirrored = NULL;
+    Mirror_End(mirrored);
+  }
 }
 
 static void Leave(Scope* scope);
 
 // Entered, but where it was interrupted: then it is left again. Takes the reference.
 static PyObject* Entered(PyObject* scope) {
-  if (interrupt_type == NULL || !RaisesInterrupt()) return scope;
+  if (!mirror_was_interrupted || !Mirror_RaisesInterrupt()) return scope;
   PyObject *type = NULL, *value = NULL, *trace = NULL;
   PyErr_Fetch(&type, &value, &trace);
   Leave((Scope*)scope);
@@ -281,7 +279,7 @@ static void Leave(Scope* scope) {
 static PyObject* Scope_Exit(PyObject* self, PyObject* const* Py_UNUSED(args),
                             Py_ssize_t Py_UNUSED(count)) {
   Leave((Scope*)self);
-  if (interrupt_type != NULL && RaisesInterrupt()) return NULL;
+  if (mirror_was_interrupted && Mirror_RaisesInterrupt()) return NULL;
   Py_RETURN_FALSE;
 }
 
@@ -439,26 +437,6 @@ PyObject* Scope_IsInnermost(PyObject* Py_UNUSED(module), PyObject* scope) {
   }
   const stepwell_scope_id id = ((Scope*)scope)->id;
   return PyBool_FromLong(id != 0 && stepwell_enabled() && stepwell_innermost_scope() == id);
-}
-
-HOT int Scope_AreMirrored(void) { return mirror_begin != NULL; }
-
-PyObject* Scope_Mirror(PyObject* Py_UNUSED(module), PyObject* args) {
-  PyObject *begin = NULL, *end = NULL;
-  if (!PyArg_ParseTuple(args, "OO:mirror_scopes", &begin, &end)) return NULL;
-  PyObject* begin_before = mirror_begin;
-  PyObject* end_before = mirror_end;
-  Py_INCREF(begin);
-  mirror_begin = begin;
-  if (begin == Py_None) Py_CLEAR(mirror_begin);
-  // What is open is ended by what began it: the last one stays.
-  if (end != Py_None) {
-    Py_INCREF(end);
-    mirror_end = end;
-    Py_XDECREF(end_before);
-  }
-  Py_XDECREF(begin_before);
-  Py_RETURN_NONE;
 }
 
 static PyObject* Scope_Reduce(PyObject* self, PyObject* Py_UNUSED(ignored)) {

@@ -11,11 +11,10 @@ extern PyTypeObject Scope_Type;
 int Scope_Init(void);
 // New, closed.
 PyObject* Scope_New(const ScopeName* name);
+// New: the one of the name that lives as long as the process, whoever asks, for as long as nothing is recorded: a scope
+// that is made and dropped costs twice what a step without recording may. NULL with an exception set.
+PyObject* Scope_Lasting(ScopeName* name);
 // Its name's; 0 = it was refused.
 stepwell_scope_id Scope_Id(PyObject* scope);
 // is_innermost(scope): whether the innermost one that is open on this thread has its name.
 PyObject* Scope_IsInnermost(PyObject* module, PyObject* scope);
-// mirror_scopes(begin, end): from now on begin(name) is called where one is entered, and end(what that gave) where it is
-// left; None = nothing is. Those of coroutines are left out.
-PyObject* Scope_Mirror(PyObject* module, PyObject* args);
-int Scope_AreMirrored(void);

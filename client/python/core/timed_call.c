@@ -8,6 +8,7 @@
 
 #include "client/python/core/handler.h"
 #include "client/python/core/hot.h"
+#include "client/python/core/mirror.h"
 #include "client/python/core/scope.h"
 #include "client/python/core/step_loop.h"
 #include "client/python/core/steps.h"
@@ -65,7 +66,7 @@ static HOT PyObject* TimedCall_Call(PyObject* handler, PyObject* original, PyObj
                                     size_t flagged_count, PyObject* keywords) {
   TimedCall* self = (TimedCall*)handler;
   // Another profiler is told by the handler.
-  if (!self->is_plain || Scope_AreMirrored()) {
+  if (!self->is_plain || mirror_begin != NULL) {
     return Handler_Ask(self->base.handler, original, args, flagged_count, keywords);
   }
   // Once in a step, where the first forward pass begins: torch's answer is dearer than the scope.

@@ -430,6 +430,8 @@ ThreadRecorder* Runtime::StartThread(ThreadSlot& slot, std::uint32_t generation)
 void Runtime::CountLate(std::uint32_t generation) {
   const std::lock_guard lock(mutex_);
   if (IsForkedChild() || writers_.empty()) return;
+  // Switched off since that call looked: nobody wanted it.
+  if (page_->word.load() == 0) return;
   if (writers_.back()->generation() == generation) writers_.back()->CountNoRing();
 }
 

@@ -136,6 +136,32 @@ TEST_F(SeriesListsTest, NewestValuesTakeAPlaceForTheListThatTheyReadWithTheBook)
   EXPECT_EQ(room.bytes(), 0);
 }
 
+// As of other reads.
+TEST_F(SeriesListsTest, NewestValuesOfTheFewThatAreChosenAreToldWhereThereIsNoRoomForAll) {
+  const auto owner = ingest_->AcquireOwnership({.master_id = "ours", .address = "here"});
+  ASSERT_TRUE(owner.ok() && owner->epoch == kEpoch) << owner.status();
+  Feed feed = OpenWriter("job");
+  AddMany(1500);  // 3 MB
+  TickTable table;
+  table.tick_group = 1;
+  table.times_us = {kStartUs};
+  table.batches = {-1};
+  table.columns.push_back({.series_no = SeriesNo{1500}, .values = {1}, .presence = {}});
+  Commit(feed, {std::move(table)}, kStartUs);
+  MemoryRoom room(2048 * kKiB);
+  v1::LatestValuesRequest request;
+  request.mutable_trial()->set_trial_id(Value(trial_id_));
+  request.mutable_selector()->set_name("s1499");
+  const MemoryRoom::Place others = room.Count(1024 * kKiB);
+  // From rows first, which are asked once.
+  for (int i = 0; i < 2; ++i) {
+    const auto answer = With(room, reader_).LatestValues(request, Call());
+    ASSERT_TRUE(answer.ok()) << i << ": " << answer.status();
+    EXPECT_EQ(answer->values_size(), 1);
+  }
+  EXPECT_EQ(room.bytes(), 1024 * kKiB);
+}
+
 TEST_F(SeriesListsTest, WhatIsLargerThanAnyListMayBeIsRefusedWithTheRemedy) {
   OpenWriter("job");
   AddMany(60);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "client/recorder/src/gate.h"
+#include "client/recorder/src/runtime.h"
 #include "client/recorder/src/spool_format.h"
 #include "tests/unit/recorder/files/in_child.h"
 #include "tests/unit/recorder/files/recorder_fixture.h"
@@ -101,6 +104,24 @@ TEST_F(RecorderTest, WhatComesOnceItIsSwitchedOffIsNoLoss) {
       ASSERT_NE(closing, nullptr);
       for (int i = 0; i < 5; ++i) Scoped("forward");
       EXPECT_EQ(stepwell_dropped_count(), begin == stepwell_close_begin ? 5U : 0U);
+      stepwell_close_end(closing);
+    }
+  });
+}
+
+// Of a thread that looked while recording was on, and had nothing recorded before.
+TEST_F(RecorderTest, AFirstCallThatASwitchOffOvertakesIsNoLoss) {
+  ExpectInChild([this] {
+    for (const auto begin : {stepwell_switch_off_begin, stepwell_close_begin}) {
+      ASSERT_EQ(Open(), STEPWELL_RECORDING) << stepwell_message();
+      const std::uint32_t generation = Gate::Generation(*stepwell_gate);
+      stepwell_closing* closing = begin();
+      ASSERT_NE(closing, nullptr);
+      std::thread([generation] {
+        ThreadSlot slot{nullptr, 0};
+        EXPECT_EQ(Runtime::Get().StartThread(slot, generation), nullptr);
+      }).join();
+      EXPECT_EQ(stepwell_dropped_count(), begin == stepwell_close_begin ? 1U : 0U);
       stepwell_close_end(closing);
     }
   });
