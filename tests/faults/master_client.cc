@@ -2,7 +2,9 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <bit>
 #include <chrono>
+#include <cstdint>
 
 #include "stepwell/v1/admin.grpc.pb.h"
 #include "stepwell/v1/query.grpc.pb.h"
@@ -63,6 +65,47 @@ std::optional<v1::GetTrialResponse> MasterClient::Trial(const std::string& name)
   request.mutable_trial()->set_external_id(name);
   v1::GetTrialResponse response;
   if (!stubs_->query->GetTrial(&context, request, &response).ok()) return std::nullopt;
+  return response;
+}
+
+std::string MasterClient::ReadSamples(const std::string& trial, const std::string& group,
+                                      const std::string& name, std::vector<StoredSample>& samples) {
+  grpc::ClientContext context;
+  SetDeadline(context, 30);
+  v1::ReadSamplesRequest request;
+  request.mutable_trial()->set_external_id(trial);
+  request.mutable_selector()->set_metric_group(group);
+  request.mutable_selector()->set_name(name);
+  // Pages that go on in the middle of a series.
+  request.set_page_samples(100);
+  const auto reader = stubs_->query->ReadSamples(&context, request);
+  v1::ReadSamplesResponse page;
+  while (reader->Read(&page)) {
+    const auto rank = page.series().key().labels().find("rank");
+    const bool has_rank = rank != page.series().key().labels().end();
+    for (int i = 0; i < page.values_size(); ++i) {
+      samples.push_back({group + "/" + name, has_rank ? std::stoi(rank->second) : -1,
+                         page.batches(i), page.timestamps_us(i),
+                         std::bit_cast<std::uint64_t>(page.values(i))});
+    }
+  }
+  const grpc::Status status = reader->Finish();
+  return status.ok() ? "" : status.error_message() + " (read samples)";
+}
+
+std::optional<v1::QueryBucketsResponse> MasterClient::Sum(const std::string& trial,
+                                                          const std::string& group,
+                                                          const std::string& name) {
+  grpc::ClientContext context;
+  SetDeadline(context, 30);
+  v1::QueryBucketsRequest request;
+  request.mutable_trial()->set_external_id(trial);
+  v1::SeriesSelector& selector = *request.add_selectors();
+  selector.set_metric_group(group);
+  selector.set_name(name);
+  request.set_max_buckets(1);
+  v1::QueryBucketsResponse response;
+  if (!stubs_->query->QueryBuckets(&context, request, &response).ok()) return std::nullopt;
   return response;
 }
 

@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "stepwell/v1/admin.pb.h"
 #include "stepwell/v1/query.pb.h"
+#include "tests/faults/checker/checker.h"
 
 namespace stepwell::faults {
 
@@ -22,6 +24,13 @@ class MasterClient {
   std::optional<v1::GetStatusResponse> Status();
   // By its name in project "default". Within 5 s, or nothing.
   std::optional<v1::GetTrialResponse> Trial(const std::string& name);
+  // All samples of series `name` of `group` that the trial of that name has, each series' in the order in which they come.
+  // Within 30 s. Empty = read, else why not.
+  std::string ReadSamples(const std::string& trial, const std::string& group,
+                          const std::string& name, std::vector<StoredSample>& samples);
+  // The same in one bucket for each series. Within 30 s, or nothing.
+  std::optional<v1::QueryBucketsResponse> Sum(const std::string& trial, const std::string& group,
+                                              const std::string& name);
   // For all trials, of `group` or of all groups (""). Empty = set, else why not.
   std::string SetCaps(const std::string& group, const v1::Caps& caps);
   // A sweep from its beginning to its end. Empty = done, else why not.

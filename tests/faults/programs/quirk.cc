@@ -5,6 +5,8 @@
 #include <iterator>
 #include <limits>
 
+#include "google/protobuf/unknown_field_set.h"
+
 namespace stepwell::faults {
 namespace {
 
@@ -18,7 +20,7 @@ constexpr std::uint32_t kWrongRef = 1000;
 
 Quirk QuirkNamed(const std::string& name) {
   constexpr const char* kNames[] = {"",          "repeats", "swaps",  "skips", "again",
-                                    "elsewhere", "times",   "values", "wrong"};
+                                    "elsewhere", "times",   "values", "wrong", "spoils"};
   for (std::size_t i = 0; i < std::size(kNames); ++i) {
     if (name == kNames[i]) return static_cast<Quirk>(i);
   }
@@ -50,7 +52,7 @@ v1::StreamChunksRequest WrongMessage(const std::string& writer, int number) {
   definition.set_tick_group(1);
   definition.set_metric_group("faults");
   definition.set_name("wrong");
-  switch (number % 4) {
+  switch (number % 5) {
     case 0:
       definition.set_name(std::string("a\0b", 3));
       break;
@@ -58,6 +60,13 @@ v1::StreamChunksRequest WrongMessage(const std::string& writer, int number) {
       definition.set_unit(std::string(kTooManyBytes, 'u'));
       break;
     case 2:
+      // Protobuf writes no such text, but whatever is in a field that it does not know.
+      definition.clear_name();
+      definition.GetReflection()
+          ->MutableUnknownFields(&definition)
+          ->AddLengthDelimited(v1::Definition::kNameFieldNumber, "\xc3(");
+      break;
+    case 3:
       (*definition.mutable_labels())["l"] = std::string(kLongLabelBytes, 'v');
       break;
     default:

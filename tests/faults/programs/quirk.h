@@ -19,6 +19,7 @@ enum class Quirk {
   kJumblesTimes,    // times of a chunk are out of order, and many are equal
   kExtremeValues,   // NaN, infinities, -0, denormals
   kTalksWrong,      // messages that cannot be taken, between its chunks
+  kSpoils,          // a chunk cannot be stored, and its ack is lost
 };
 
 // "" = none, "repeats", "swaps", ... Ends the program with 64 where there is none of that name.

@@ -67,6 +67,7 @@ void RawConnection::TakeRefusedLocked(const v1::Refused& refused) {
   } else if (refusals_ == Refusals::kCount && !refused.terminal()) {
     ++state_.refused_count;
     state_.expected = refused.expected_sequence();
+    state_.refused_reasons.insert(refused.reason());
   } else {
     state_.broken = true;
     state_.why = refused.reason() + ": " + refused.message();

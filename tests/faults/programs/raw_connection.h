@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -40,6 +41,7 @@ class RawConnection {
     // Of single messages, and the sequence that the newest of them wants; 0 = it named none.
     int refused_count = 0;
     std::uint64_t expected = 0;
+    std::set<std::string> refused_reasons = {};
   };
 
   RawConnection(const std::string& server, Refusals refusals);

@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <memory>
 #include <optional>
+#include <set>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -36,6 +37,8 @@ using std::chrono::steady_clock;
 constexpr std::uint64_t kWindow = 16;
 // From one odd doing to the next, in chunks.
 constexpr std::uint64_t kOddEach = 5;
+// That nothing was defined as.
+constexpr std::uint32_t kNoRef = 2000;
 
 volatile sig_atomic_t g_stop = 0;
 
@@ -78,6 +81,7 @@ class RawWriter {
       Seal();
       const RawConnection::State state = connection->state();
       if (state.committed > acked_) moved = steady_clock::now();
+      if (LosesAck(state.committed)) return false;
       NoteAcked(state.committed);
       NoteRefused(state);
       if (state.closed) return true;
@@ -104,6 +108,9 @@ class RawWriter {
   void Tell() const {
     std::printf("raw writer %d: odd %d times, refused %d, fenced %d\n", rank_, odd_count_,
                 refused_count_, fenced_count_);
+    for (const std::string& reason : refused_reasons_) {
+      std::printf("raw writer %d: refused as %s\n", rank_, reason.c_str());
+    }
     std::fflush(stdout);
   }
 
@@ -133,6 +140,19 @@ class RawWriter {
   bool IsOddAt(std::uint64_t sequence) {
     if (sequence < odd_next_) return false;
     odd_next_ = sequence + kOddEach;
+    ++odd_count_;
+    return true;
+  }
+
+  // Of chunks up to that one, how many could not be stored.
+  std::uint64_t SpoiledCount(std::uint64_t sequence) const {
+    return quirk_ == Quirk::kSpoils ? sequence / kOddEach : 0;
+  }
+
+  // Once for each chunk that was spoiled, as if its stream had ended before the ack was there.
+  bool LosesAck(std::uint64_t committed) {
+    if (SpoiledCount(committed) <= SpoiledCount(told_)) return false;
+    told_ = committed;
     ++odd_count_;
     return true;
   }
@@ -169,7 +189,9 @@ class RawWriter {
     NoteAcked(state.opened.committed_sequence());
     // A restored database knows less than it once acked: all of it is kept here, so it is replayed.
     acked_ = sent_ = state.opened.committed_sequence();
-    return Define(connection);
+    if (!Define(connection)) return false;
+    // What the lost ack was of comes once more.
+    return SpoiledCount(sent_) == 0 || SendChunk(connection, sent_ - 1);
   }
 
   // The same answer each time, a generation further.
@@ -185,6 +207,22 @@ class RawWriter {
             std::to_string(generation_));
     }
     if (!first_opened_) first_opened_ = opened;
+    CheckRejections(opened);
+  }
+
+  // Each chunk that was spoiled is told, and no other.
+  void CheckRejections(const v1::Opened& opened) {
+    std::uint64_t told_count = 0;
+    for (const v1::Rejection& told : opened.rejections()) {
+      for (std::uint64_t i = told.first_sequence(); i <= told.last_sequence(); ++i) {
+        if (i % kOddEach != 0 || told.reason() != "UNKNOWN_REF") Wrong(told.ShortDebugString());
+        ++told_count;
+      }
+    }
+    if (told_count != SpoiledCount(opened.committed_sequence())) {
+      Wrong("rejections told at Open: " + opened.ShortDebugString());
+    }
+    told_ = std::max(told_, opened.committed_sequence());
   }
 
   bool Define(RawConnection& connection) const {
@@ -221,6 +259,7 @@ class RawWriter {
     if (state.refused_count == refused_seen_) return;
     refused_count_ += state.refused_count - refused_seen_;
     refused_seen_ = state.refused_count;
+    refused_reasons_.insert(state.refused_reasons.begin(), state.refused_reasons.end());
     if (state.expected > 0) sent_ = std::min(sent_, state.expected - 1);
   }
 
@@ -232,9 +271,11 @@ class RawWriter {
       const bool is_elsewhere = quirk_ == Quirk::kOpensElsewhere;
       // What is due behind it comes when it is acked, as often on a machine that is slow.
       if (is_elsewhere && sent_ >= odd_next_ && g_stop == 0) break;
-      const bool is_odd = !is_elsewhere && IsOddAt(sent_);
+      const bool is_between = !is_elsewhere && quirk_ != Quirk::kSpoils;
+      const bool is_odd = is_between && IsOddAt(sent_);
       if (is_odd && !SendOdd(connection)) return false;
       if (sent_ == chunks_.size()) break;
+      if (SpoiledCount(sent_) > SpoiledCount(told_)) break;
       if (!SendChunk(connection, sent_)) return false;
       ++sent_;
     }
@@ -266,6 +307,7 @@ class RawWriter {
       case Quirk::kOpensElsewhere:
       case Quirk::kJumblesTimes:
       case Quirk::kExtremeValues:
+      case Quirk::kSpoils:
         return true;
     }
     return true;
@@ -280,7 +322,7 @@ class RawWriter {
     if (committed <= logged_acked_) return;
     logged_acked_ = committed;
     const auto per_chunk = static_cast<std::uint64_t>(sample_count_) * series_count_;
-    Write("ack " + std::to_string(committed * per_chunk) + "\n");
+    Write("ack " + std::to_string((committed - SpoiledCount(committed)) * per_chunk) + "\n");
   }
 
   v1::Chunk NextChunk() {
@@ -288,8 +330,10 @@ class RawWriter {
     v1::Table& table = *body.add_tables();
     table.set_tick_group(1);
     table.set_first_batch(static_cast<std::int32_t>(number_));
+    const std::uint64_t sequence = chunks_.size() + 1;
+    const bool is_spoiled = SpoiledCount(sequence) > SpoiledCount(sequence - 1);
     for (int i = 0; i < series_count_; ++i) {
-      table.add_columns()->set_ref(static_cast<std::uint32_t>(i + 1));
+      table.add_columns()->set_ref(is_spoiled ? kNoRef : static_cast<std::uint32_t>(i + 1));
     }
     std::string lines;
     for (int i = 0; i < sample_count_; ++i, ++number_) {
@@ -312,10 +356,11 @@ class RawWriter {
                              std::bit_cast<std::uint64_t>(value)});
       }
     }
-    Write(lines);
+    // What nobody could store is not recorded.
+    if (!is_spoiled) Write(lines);
     v1::Chunk chunk;
     chunk.set_writer(writer_);
-    chunk.set_sequence(chunks_.size() + 1);
+    chunk.set_sequence(sequence);
     chunk.set_sealed_time_us(NowUs());
     chunk.set_body(body.SerializeAsString());
     chunk.set_crc32c(ChunkCrc32c(chunk.sequence(), chunk.sealed_time_us(), chunk.body()));
@@ -360,9 +405,12 @@ class RawWriter {
   std::optional<v1::Opened> first_opened_;
   std::unique_ptr<RawConnection> older_;
   std::uint64_t odd_next_ = kOddEach;
+  // The newest Opened told what was rejected up to here, or its ack was lost.
+  std::uint64_t told_ = 0;
   int odd_count_ = 0;
   int refused_seen_ = 0;  // of this connection
   int refused_count_ = 0;
+  std::set<std::string> refused_reasons_;
   int fenced_count_ = 0;
 };
 

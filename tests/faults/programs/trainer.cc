@@ -11,7 +11,8 @@
 // to its ledger, and any other system call in a step ends the process with exit code 90 and the call's
 // number on stderr. What does not ask the kernel waits for nobody. Beside it, where --disturb says so
 // (a sum of 1 forks that leave at once, 2 forks that execute, 4 signals, 8 all descriptors used up), the
-// main thread does what programs do. With --ask-at N the training itself asks the kernel in step N.
+// main thread does what programs do. With --ask-at N the training itself asks the kernel in step N; with --late-pages N it
+// waits in each of its steps for a page of memory that comes late, until it had N of them.
 //
 // Exit code: 0 all is acked, 3 close() could not say so, 4 the recorder does not record. With
 // --own-exit CODE it is a trial that knows nothing of recorders: it says how it trains, on stdout and
@@ -29,6 +30,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -37,6 +39,7 @@
 #include "tests/faults/checker/ledger.h"
 #include "tests/faults/programs/disturbance.h"
 #include "tests/faults/programs/held_thread.h"
+#include "tests/faults/programs/late_pages.h"
 #include "tests/faults/programs/options.h"
 
 namespace stepwell::faults {
@@ -72,6 +75,7 @@ class Trainer {
         worker_sample_count_(options.Number("--worker-samples")),
         own_exit_(static_cast<int>(options.Number("--own-exit"))),
         ask_at_(options.Number("--ask-at")),
+        late_page_count_(static_cast<std::size_t>(options.Number("--late-pages"))),
         logs_ahead_(options.Number("--log-ahead") != 0),
         log_path_(options.Text("--log")),
         log_(OpenLog(log_path_)),
@@ -103,6 +107,7 @@ class Trainer {
         { STEPWELL_SCOPE("forward"); }
       }
       if (step == ask_at_) (void)syscall(SYS_getpid);
+      if (late_page_next_ < late_page_count_ && is_warm_) late_pages_->Touch(late_page_next_++);
       const bool dies = step == die_at;
       RecordSamples(start_us, dies || !scopes_ ? -1 : step);
       if (dies) Die(start_us);
@@ -124,6 +129,7 @@ class Trainer {
   void RunHeld(std::int64_t step_count, std::int64_t disturbances) {
     is_held_ = true;
     pending_.reserve(1 << 16);
+    if (late_page_count_ > 0) late_pages_ = std::make_unique<LatePages>(late_page_count_);
     std::thread([this, step_count] {
       Run(step_count, -1);
       is_done_ = true;
@@ -293,6 +299,7 @@ class Trainer {
   const std::int64_t worker_sample_count_;
   const int own_exit_;  // -1 = none
   const std::int64_t ask_at_;
+  const std::size_t late_page_count_;
   const bool logs_ahead_;
   const std::string log_path_;
   const int log_;
@@ -307,31 +314,23 @@ class Trainer {
   std::string pending_;
   std::vector<pid_t> workers_;
   bool is_held_ = false;  // set before the held thread begins
+  std::unique_ptr<LatePages> late_pages_;
+  std::size_t late_page_next_ = 0;
   std::atomic<bool> is_warm_{false};
   std::atomic<bool> is_done_{false};
 };
 
 int Main(int argc, char** argv) {
-  const ProgramOptions options(argc, argv,
-                               {{"--spool-dir", ""},
-                                {"--trial", "faults"},
-                                {"--log", ""},
-                                {"--rank", "0"},
-                                {"--world-size", "1"},
-                                {"--seed", "1"},
-                                {"--scopes", "1"},
-                                {"--rate", "50"},
-                                {"--workers", "0"},
-                                {"--worker-samples", "1000000"},
-                                {"--own-exit", "-1"},
-                                {"--steps", "1000000"},
-                                {"--die-at", "-1"},
-                                {"--leave-open", "0"},
-                                {"--held", "0"},
-                                {"--ask-at", "-1"},
-                                {"--log-ahead", "0"},
-                                {"--disturb", "0"},
-                                {"--close-wait-ms", "60000"}});
+  const ProgramOptions options(argc, argv, {{"--spool-dir", ""},   {"--trial", "faults"},
+                                            {"--log", ""},         {"--rank", "0"},
+                                            {"--world-size", "1"}, {"--seed", "1"},
+                                            {"--scopes", "1"},     {"--rate", "50"},
+                                            {"--workers", "0"},    {"--worker-samples", "1000000"},
+                                            {"--own-exit", "-1"},  {"--steps", "1000000"},
+                                            {"--die-at", "-1"},    {"--leave-open", "0"},
+                                            {"--held", "0"},       {"--ask-at", "-1"},
+                                            {"--late-pages", "0"}, {"--log-ahead", "0"},
+                                            {"--disturb", "0"},    {"--close-wait-ms", "60000"}});
   signal(SIGTERM, [](int) { g_stop = 1; });
   Trainer trainer(options);
   if (!trainer.records() && !trainer.is_plain()) {
