@@ -82,6 +82,11 @@ class ClosingTest(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(text, closing.ending(*arguments))
 
+    def test_without_an_agent_the_end_says_where_it_waits(self):
+        self.assertEqual(
+            "not stored: no agent: it cannot be started; it waits in /tmp/a b: stepwell upload '/tmp/a b', then stepwell report run",
+            closing.ending("run", False, "no agent: it cannot be started", spool_dir="/tmp/a b"))  # fmt: skip
+
     def test_the_end_says_what_to_do_where_a_master_that_was_named_does_not_answer(self):
         for name, more, text in [
             ("of this machine", {"absent": "127.0.0.1:7817"},

@@ -59,6 +59,8 @@ def ending(trial: str | None, stored: bool, message: str, page: str = "", *, unk
         # Other remarks may stand before it, and behind.
         command = message.rpartition("offline: '")[2].partition("' sends it")[0]
         return f"no master: stepwell serve, then {command}, then {report}"
+    if message.startswith("no agent") and spool_dir:
+        return f"not stored: {message}; it waits in {spool_dir}: stepwell upload {shlex.quote(spool_dir)}, then {report}"
     if message:
         return f"not stored: {message}"
     if unknown_count > 0:
