@@ -151,7 +151,7 @@ TEST(OddWritersTest, LoseNothingAndHarmNoOthers) {
                           }))
       << scene.Logs() << master.LogTail();
   scene.Say(absl::StrCat(read_count, " reads beside the load"));
-  EXPECT_GE(read_count, 2);
+  EXPECT_GE(read_count, 1);
   // The trainers go on.
   EXPECT_EQ(ExpectReads(scene, client), kSamples);
   ASSERT_NO_FATAL_FAILURE(ExpectSums(scene, client));
