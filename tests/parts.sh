@@ -159,11 +159,11 @@ part_release() {
   run_ctest release waiting -j "$at_once" -L "$waiting" "${without_slow[@]}" -E '^LongUpgradeTest\.'
 }
 
-# The fault matrix alone (--faults): one on a core; the long ones, which take a whole machine each, one after the other.
+# The fault matrix alone (--faults): as many at once as in part release; the long ones, which take a whole machine each, one after the other.
 part_faults() {
   build release stepwell_tests_faults || return
   pgbouncer_program
-  run_ctest release faults -j "$jobs" -L '^faults$'
+  run_ctest release faults -j "$((2 * jobs > 4 ? 4 : 2 * jobs))" -L '^faults$'
   if [[ $short == no ]]; then
     run_ctest release faults_long -L '^faults_long$' -E '^LongUpgradeTest\.'
     part_upgrade
