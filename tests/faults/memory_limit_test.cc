@@ -203,16 +203,17 @@ TEST(MemoryLimitTest, DefinitionsBesideADatabaseThatIsKilled) {
 
 TEST(MemoryLimitTest, DefinitionsThatSayNothingBeyondTheirRate) {
   // Each builds a hundred times as much as it has bytes; most of them wait for their rate.
-  StayBelow({.name = "128 streams of 480 KB of empty definitions",
-             .limit_mib = 1024,
-             .load = {.stream_count = 128,
-                      .chunk_count = 1,
-                      .chunk_bytes = 0,
-                      .empty_definition_count = 240'000},
-             .away = absl::Seconds(4),
-             // Many are read at once, by as many threads: on a busy machine all of them come late, together.
-             .patience = absl::Seconds(120),
-             .options = {"--ingest-bytes-per-second=1MiB"}});
+  StayBelow(
+      {.name = "128 streams of 480 KB of empty definitions",
+       .limit_mib = 1024,
+       .load = {.stream_count = 128,
+                .chunk_count = 1,
+                .chunk_bytes = 0,
+                .empty_definition_count = 240'000},
+       .away = absl::Seconds(4),
+       // Many are read at once, by as many threads: on a busy machine all of them come late, together.
+       .patience = absl::Seconds(120),
+       .options = {"--ingest-bytes-per-second=1MiB"}});
 }
 
 TEST(MemoryLimitTest, LongEachLoadEachHarmAndTheDefault) {
