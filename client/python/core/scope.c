@@ -181,9 +181,9 @@ PyObject* Scope_New(const ScopeName* name) {
 
 // Both hold the other: neither ends. What is entered by it once recording is on again is as of any scope that is kept.
 PyObject* Scope_Lasting(ScopeName* name) {
-  Scope* scope = name->lasting == NULL ? Allocate() : (Scope*)name->lasting;
-  if (scope == NULL) return NULL;
   if (name->lasting == NULL) {
+    Scope* scope = Allocate();
+    if (scope == NULL) return NULL;
     Named(scope, name);
     scope->exit = PyCFunction_New(&special_methods[1], (PyObject*)scope);
     if (scope->exit == NULL) {

@@ -11,8 +11,8 @@ extern PyTypeObject Scope_Type;
 int Scope_Init(void);
 // New, closed.
 PyObject* Scope_New(const ScopeName* name);
-// New: the one of the name that lives as long as the process, whoever asks, for as long as nothing is recorded: a scope
-// that is made and dropped costs twice what a step without recording may. NULL with an exception set.
+// New reference: the one of the name that lives as long as the process, whoever asks. For where nothing is recorded: one that
+// is made and dropped for each `with` takes an eighth more there (docs/python.md). NULL with an exception set.
 PyObject* Scope_Lasting(ScopeName* name);
 // Its name's; 0 = it was refused.
 stepwell_scope_id Scope_Id(PyObject* scope);
