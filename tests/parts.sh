@@ -149,8 +149,8 @@ pgbouncer_program() {
 }
 
 part_release() {
-  # What kills processes mostly waits for them and for times: two on a core, four at most. The long ones take a whole machine each.
-  local without_slow=(-LE slow) waiting='^faults$|e2e|slow' at_once=$((2 * jobs > 4 ? 4 : 2 * jobs))
+  # What kills processes mostly waits for them and for times. The long ones take a whole machine each.
+  local without_slow=(-LE slow) waiting='^faults$|e2e|slow' at_once=$waiting_jobs
   [[ $long == yes ]] && without_slow=() waiting+='|^faults_long$' at_once=1
   build release || return
   prometheus_programs
@@ -163,7 +163,7 @@ part_release() {
 part_faults() {
   build release stepwell_tests_faults || return
   pgbouncer_program
-  run_ctest release faults -j "$((2 * jobs > 4 ? 4 : 2 * jobs))" -L '^faults$'
+  run_ctest release faults -j "$waiting_jobs" -L '^faults$'
   if [[ $short == no ]]; then
     run_ctest release faults_long -L '^faults_long$' -E '^LongUpgradeTest\.'
     part_upgrade

@@ -7,6 +7,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 70
 results=$root/build/test-results
 jobs=${STEPWELL_JOBS:-2}
+# Tests that mostly wait for processes and for times: two on a core, four at most.
+waiting_jobs=$((2 * jobs > 4 ? 4 : 2 * jobs))
 long=no
 faults=no
 short=no
