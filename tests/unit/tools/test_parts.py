@@ -16,7 +16,7 @@ prometheus_programs() { :; }
 pgbouncer_program() { :; }
 run_ctest() { echo "$@"; }
 part_upgrade() { echo "the part upgrade"; }
-jobs=2 long=no short=no
+jobs=2 waiting_jobs=4 long=no short=no
 """
 
 
@@ -26,9 +26,9 @@ def said(words: str) -> list[str]:
 
 
 class PartsTest(unittest.TestCase):
-    def test_fault_tests_run_on_all_cores_and_the_long_ones_alone(self):
-        self.assertEqual(["release faults -j 2 -L ^faults$"], said("short=yes; part_faults"))
-        self.assertEqual(["release faults -j 2 -L ^faults$",
+    def test_fault_tests_run_two_on_a_core_and_the_long_ones_alone(self):
+        self.assertEqual(["release faults -j 4 -L ^faults$"], said("short=yes; part_faults"))
+        self.assertEqual(["release faults -j 4 -L ^faults$",
                           "release faults_long -L ^faults_long$ -E ^LongUpgradeTest\\.", "the part upgrade"],
                          said("part_faults"))
 
