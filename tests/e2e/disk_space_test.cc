@@ -81,11 +81,12 @@ TEST_F(DiskSpaceE2eTest, ADiskThatFillsAndEmptiesStopsAndStartsTheCredit) {
   const std::string filler = disk + "/filler";
   const int fd = open(filler.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
   ASSERT_GE(fd, 0);
-  ASSERT_EQ(posix_fallocate(fd, 0, free_bytes - (100 << 20)), 0);
+  ASSERT_EQ(posix_fallocate(fd, 0, free_bytes - (64 << 20)), 0);
   close(fd);
   EXPECT_TRUE(WaitCredit(stream, false)) << master_->LogTail();
   EXPECT_GT(client_->GetStatus().disk_free_bytes(), 0);
-  EXPECT_LE(client_->GetStatus().disk_free_bytes(), 100 << 20);
+  // PostgreSQL gives back files of a start meanwhile; from 160 MiB on it would be room again.
+  EXPECT_LT(client_->GetStatus().disk_free_bytes(), 160 << 20);
   EXPECT_THAT(master_->Get("/readyz"), StartsWith("HTTP/1.1 503"));
   EXPECT_THAT(master_->Get("/readyz"), HasSubstr("the mark is 128 MiB"));
   EXPECT_EQ(Health(client_->channel()), "NOT_SERVING");
@@ -93,10 +94,11 @@ TEST_F(DiskSpaceE2eTest, ADiskThatFillsAndEmptiesStopsAndStartsTheCredit) {
   ASSERT_EQ(unlink(filler.c_str()), 0);
   EXPECT_TRUE(WaitCredit(stream, true)) << master_->LogTail();
   EXPECT_TRUE(
-      Eventually([&] { return Health(client_->channel()) == "SERVING"; }, absl::Seconds(10)));
+      Eventually([&] { return Health(client_->channel()) == "SERVING"; }, absl::Seconds(20)));
   EXPECT_THAT(master_->Get("/readyz"), StartsWith("HTTP/1.1 200"));
   EXPECT_EQ(master_->CountInLog("disk_low"), 1);
-  EXPECT_EQ(master_->CountInLog("disk_has_room"), 1);
+  EXPECT_TRUE(
+      Eventually([&] { return master_->CountInLog("disk_has_room") == 1; }, absl::Seconds(20)));
   EXPECT_GT(client_->GetStatus().disk_free_bytes(), 128 << 20);
   EXPECT_EQ(client_->GetStatus().disk_error(), "");
   EXPECT_EQ(master_->Stop(), "exit 0") << master_->LogTail();
