@@ -134,7 +134,7 @@ class GpuTimesTest(ProductTest):
             watcher = _Watcher(None, None)
             watcher.train_begins(); watcher.epoch_begins(0)
             for batch in range(3):
-                watcher.batch_begins(); torch.cuda.work(5); watcher.batch_ends(batch); torch.cuda.finish()
+                watcher.batch_begins(batch); torch.cuda.work(5); watcher.batch_ends(batch); torch.cuda.finish()
             watcher.epoch_ends(); watcher.train_ends()
             training = TrainingLoop()
             for index, batch in training.steps("ab"):

@@ -132,7 +132,7 @@ class TrainingTest(ProductTest):
                     watcher.epoch_begins(0)
                     for batch in range(3):
                         if fails == "in its fetch" and batch == 1: raise KeyboardInterrupt
-                        watcher.batch_begins()
+                        watcher.batch_begins(batch)
                         if fails == "in its step" and batch == 1: raise OSError("theirs")
                         watcher.batch_ends(batch)
                     watcher.epoch_ends()
