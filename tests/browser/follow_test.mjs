@@ -89,11 +89,21 @@ test("a heat map over batches is asked for by the end of each rank, and is what 
   asked = [];
   await show(`#/trial/${trialId}/heat?axis=batch`);
   await seen(".heat canvas[tabindex]");
-  await until("the end is asked for three times", () => tails().length >= 3);
+  // Of the first seconds all is asked for, again and again.
+  await until("the end is asked for", () => tails().length >= 1);
+  const first = tails()[0].batch;
+  await until("it grows", () => batch >= first + 8 * batchesAtOnce);
   const csv = 'button:has-text("CSV")';
   const newest = async () => Math.max(...(await rowsOf(csv)).filter((row) => row.includes("rank=1")).map((row) => Number(row.match(/rank=1,[^,]*,(\d+)/)[1])));
-  const wanted = tails()[2].batch - behind - 3 * batchesAtOnce;
-  await until("what was there of the one that is behind is shown", async () => (await newest()) >= wanted, 10_000);
+  // None of those answers had it, and it is there for two seconds. Counted in questions, for a machine may be slow: where the end of the
+  // foremost alone is asked for it is shown once all is asked for anew.
+  const [wanted, before] = [first - behind + 4 * batchesAtOnce, tails().length];
+  let questions;
+  await until("what the one that is behind has brought since is shown", async () => {
+    questions = tails().length - before;
+    return (await newest()) >= wanted;
+  });
+  assert.ok(questions <= 30, `${questions} questions`);
   await growing();
   growing = null;
   // With the last batch of the one that is behind.
