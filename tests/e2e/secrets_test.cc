@@ -326,7 +326,8 @@ TEST_F(ClientSecretsTest, ACommandsMemoryIsItsOwnWhereItHasAToken) {
           is_right = has_token ? CloseSoon(command) : IsOpen(command);
           return command.running();
         },
-        absl::Seconds(60)));
+        absl::Seconds(60)))
+        << "each ended before it was looked at, or was not closed until then";
     EXPECT_TRUE(is_right);
   }
 }
