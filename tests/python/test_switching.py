@@ -31,6 +31,31 @@ class SwitchingTest(ProductTest):
         self.assertEqual([0, 1, 2], [sample.value for sample in found if sample.name == "window"])
         self.assertEqual({1}, {sample.attempt for sample in found})
 
+    def test_a_runs_calls_are_its_types_own_and_a_type_made_of_it_may_have_others(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            from stepwell import _core
+            own = vars(stepwell.Run)
+            print([name for name in ("scope", "record", "instant") if own[name].__objclass__ is not stepwell.Run])
+            class Mine(stepwell.Run):
+                def scope(self, name): return super().scope("mine_" + name)
+            @_core.own_calls
+            class Theirs(Mine): record = None
+            print(Theirs.scope is Mine.scope, Theirs.record, Theirs.steps is stepwell.Run.steps,
+                  vars(Theirs)["instant"].__objclass__ is Theirs)
+            for kind in (int, stepwell.Series, 7):
+                try: _core.own_calls(kind)
+                except TypeError as error: print(error)
+            run = stepwell.init()
+            mine = Mine({})
+            with mine.scope("name"): mine.record("value", 1)
+            with run.scope(name="named"): run.record(name="value", value=2)
+            print(run.dropped_count)
+            """)
+        self.assertEqual(["[]", "True None True True"] + 3 * ["stepwell: own_calls() takes a type of recordings"] + ["0"],
+                         out.splitlines())  # fmt: skip
+        self.await_counts({"mine_name": 1, "named": 1, "value": 2})
+
     def test_scopes_that_were_made_while_it_was_off_record_once_it_is_on(self):
         self.run_trial("""
             import threading, stepwell

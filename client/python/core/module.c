@@ -236,6 +236,7 @@ static PyMethodDef functions[] = {
     {"capture_by", Capture_By, METH_O, NULL},
     {"capture_wanted", Capture_Wanted, METH_NOARGS, NULL},
     {"capture_answer", Capture_Answer, METH_VARARGS, NULL},
+    {"own_calls", Recording_OwnCalls, METH_O, NULL},
     {"is_innermost", Scope_IsInnermost, METH_O, NULL},
     {"is_fetching", StepLoop_IsFetching, METH_NOARGS, NULL},
     {"batch", StepLoop_Batch, METH_NOARGS, NULL},

@@ -5,7 +5,9 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
+    from typing import Any, TypeVar
+
+    _Recording = TypeVar("_Recording", bound="Recording")
 
 version = "0.1.0"
 _STATE_CLOSED = 0
@@ -146,6 +148,10 @@ def fetch_by(function: Callable[[Any], Any], items: Any, /) -> Any:
 
 def call_within(watched: Any, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], /) -> Any:
     return function(*args, **keywords)
+
+
+def own_calls(recording: type[_Recording], /) -> type[_Recording]:
+    return recording
 
 
 def is_innermost(scope: Scope, /) -> bool:

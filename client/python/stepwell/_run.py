@@ -30,6 +30,7 @@ _STATES = {0: "closed", 1: "recording", 2: "memory only", 3: "disabled"}
 _CLOSED_HINT = "stepwell: the run is closed; stepwell.init() opens another"
 
 
+@core.own_calls
 class Run(core.Recording):
     """Made by init(). Calls that record are those of a training step, and raise nothing; the others may be made by
     any thread. `scope`, `record` and `steps` are the extension's."""
