@@ -31,9 +31,15 @@ void AckBoard::Post(pb::StreamChunksResponse message) {
   {
     absl::MutexLock lock(&mu_);
     if (closed_) return;
-    messages_.push_back(std::move(message));
+    PushLocked(std::move(message));
   }
   on_post_();
+}
+
+void AckBoard::PushLocked(pb::StreamChunksResponse message) {
+  const std::size_t bytes = kMessageOwnBytes + message.ByteSizeLong();
+  message_bytes_ += bytes;
+  messages_.push_back({std::move(message), bytes});
 }
 
 void AckBoard::PostAck(const Uuid& writer, Ack ack) {
@@ -69,7 +75,7 @@ void AckBoard::PostOpened(const Uuid& writer, pb::StreamChunksResponse opened) {
       *opened.mutable_opened()->add_directives() = *std::exchange(wanted.waiting, std::nullopt);
     }
     // In the same hold: a directive that came between would be taken for one of before.
-    messages_.push_back(std::move(opened));
+    PushLocked(std::move(opened));
   }
   on_post_();
 }
@@ -120,7 +126,8 @@ bool AckBoard::TakeMessage(pb::StreamChunksResponse& out) {
 
 bool AckBoard::TakeMessageLocked(pb::StreamChunksResponse& out) {
   if (messages_.empty()) return false;
-  out = std::move(messages_.front());
+  out = std::move(messages_.front().message);
+  message_bytes_ -= messages_.front().bytes;
   messages_.pop_front();
   return true;
 }
@@ -151,7 +158,7 @@ bool AckBoard::empty() const {
 
 bool AckBoard::WaitForRoom(SteadyTime deadline) {
   const auto has_room = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closed_ || messages_.size() < kMessageCountMax;
+    return closed_ || (messages_.size() < kMessageCountMax && message_bytes_ < kMessageBytesMax);
   };
   absl::MutexLock lock(&mu_);
   return mu_.AwaitWithTimeout(absl::Condition(&has_room), deadline.Left()) && !closed_;
@@ -161,6 +168,7 @@ void AckBoard::Close() {
   absl::MutexLock lock(&mu_);
   closed_ = true;
   messages_.clear();
+  message_bytes_ = 0;
   acks_.clear();
   places_.clear();
   directives_.clear();

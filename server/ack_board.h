@@ -1,6 +1,6 @@
 // AckBoard: what one stream still has to send. Acks of a writer that wait are one: cumulative, with
 // their rejections gathered; of its directives the newest of a kind waits; other messages keep their
-// order and go first. Bounded: a stream whose client does not read stops being read itself (HasRoom).
+// order and go first. Bounded in number and bytes: a stream whose client does not read stops being read itself (WaitForRoom).
 // Step 9 of a sample's line. Thread-safe.
 //
 //   board.PostAck(writer, {.committed_sequence = 7, .credit_bytes = 1 << 20});   // the committer
@@ -63,10 +63,18 @@ class AckBoard {
 
  private:
   static constexpr std::size_t kMessageCountMax = 1024;
+  // An Opened tells up to a thousand rejections, 100 KB: a client that opens and reads nothing has few of them here.
+  static constexpr std::size_t kMessageBytesMax = 256 << 10;
+  // What one takes in memory beside its words.
+  static constexpr std::size_t kMessageOwnBytes = 256;
   using Kind = pb::Directive::DirectiveCase;
   struct Wanted {
     std::uint64_t version = 0;
     std::optional<pb::Directive> waiting = {};
+  };
+  struct Waiting {
+    pb::StreamChunksResponse message;
+    std::size_t bytes = 0;
   };
   // What an open writer is asked for.
   struct Place {
@@ -75,13 +83,15 @@ class AckBoard {
     std::map<Kind, Wanted> wanted = {};
   };
 
+  void PushLocked(pb::StreamChunksResponse message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ErasePlaceLocked(const Uuid& writer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool TakeMessageLocked(pb::StreamChunksResponse& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool TakeDirectiveLocked(pb::StreamChunksResponse& out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::function<void()> on_post_;
   mutable absl::Mutex mu_;
-  std::deque<pb::StreamChunksResponse> messages_ ABSL_GUARDED_BY(mu_);
+  std::deque<Waiting> messages_ ABSL_GUARDED_BY(mu_);
+  std::size_t message_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<Uuid, Ack> acks_ ABSL_GUARDED_BY(mu_);
   std::map<Uuid, Place> places_ ABSL_GUARDED_BY(mu_);
   // Those of opened writers that wait.

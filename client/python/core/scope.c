@@ -4,6 +4,7 @@
 #include "client/python/core/scope.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "client/python/core/mirror.h"
 #include "client/python/core/tally.h"
@@ -153,6 +154,8 @@ static Scope* Allocate(void) {
   scope->is_open = 0;
   scope->newer = scope->tasks = NULL;
   scope->call = Scope_Vectorcall;
+  // Of memory that was something else's before: since CPython 3.12 Py_SET_REFCNT changes no count that looks immortal.
+  memset(&scope->leaving, 0, sizeof(scope->leaving));
   scope->leaving.call = Leaving_Vectorcall;
   Py_SET_TYPE((PyObject*)&scope->leaving, &Leaving_Type);
   Py_SET_REFCNT((PyObject*)&scope->leaving, 0);

@@ -1,4 +1,4 @@
-// What a board keeps of directives; its acks are tested with the stream.
+// What a board keeps of directives, and how much of messages; its acks are tested with the stream.
 #include "server/ack_board.h"
 #include "base/steady_time.h"
 
@@ -97,6 +97,44 @@ TEST_F(AckBoardTest, AClientThatDoesNotReadCostsOneOfEachKind) {
     if (message.directive().has_profiling()) {
       EXPECT_EQ(message.directive().profiling().interval_us(), 99'997);
     }
+  }
+}
+
+TEST_F(AckBoardTest, MessagesThatNobodyTakesLeaveNoRoomByTheirNumberOrTheirBytes) {
+  struct Case {
+    const char* name;
+    int rejections;
+    bool is_opened;
+    std::size_t posts_min, posts_max;
+  };
+  constexpr Case kCases[] = {
+      {"small ones", 0, false, 512, 1024},
+      {"small ones that open", 0, true, 512, 1024},
+      {"large ones", 1000, false, 2, 8},
+      {"large ones that open", 1000, true, 2, 8},
+  };
+  for (const Case& each : kCases) {
+    SCOPED_TRACE(each.name);
+    pb::StreamChunksResponse message = Opened(writer_);
+    for (int i = 0; i < each.rejections; ++i) {
+      message.mutable_opened()->add_rejections()->set_message(std::string(90, 'x'));
+    }
+    std::size_t posts = 0;
+    for (; posts < 2000 && board_.WaitForRoom(SteadyTime::InfinitePast()); ++posts) {
+      if (each.is_opened) {
+        board_.Expect(writer_, ++generation_);
+        board_.PostOpened(writer_, message);
+      } else {
+        board_.Post(message);
+      }
+    }
+    EXPECT_GE(posts, each.posts_min);
+    EXPECT_LE(posts, each.posts_max);
+    // One that is taken makes room, in order.
+    ASSERT_TRUE(board_.TakeNext(message));
+    EXPECT_EQ(message.opened().rejections_size(), each.rejections);
+    EXPECT_TRUE(board_.WaitForRoom(SteadyTime::InfinitePast()));
+    EXPECT_EQ(TakeAll().size(), posts - 1);
   }
 }
 
