@@ -80,6 +80,40 @@ class SwitchingTest(ProductTest):
         found = self.await_counts({"slept": 2000, "passed": 5000})
         self.assertGreaterEqual(min(sample.value for sample in found if sample.name == "slept"), 1e-4)
 
+    def test_what_tasks_leave_open_while_it_is_off_takes_no_more_and_more_memory(self):
+        """A generator that is left within its block is closed by another task."""
+        out, _ = self.run_trial("""
+            import asyncio, sys, stepwell
+            run = stepwell.init()
+            kept = run.scope("kept")
+            async def numbers():
+                async with run.scope("named"):
+                    async with kept:
+                        yield 1
+            async def leave():
+                async for _ in numbers(): break
+            async def leave_many(count):
+                for _ in range(count): await leave()
+                await asyncio.get_running_loop().shutdown_asyncgens()
+            asyncio.run(leave_many(100))
+            run.off()
+            asyncio.run(leave_many(1500))
+            before = sys.getallocatedblocks()
+            asyncio.run(leave_many(3000))
+            print(sys.getallocatedblocks() - before < 1000)
+            async def across():
+                async with run.scope("across"):
+                    run.on()
+                    async with run.scope("across"): pass
+                    async with run.scope("within"): run.off()
+                run.on()
+                async with run.scope("after"): pass
+            asyncio.run(across())
+            print(run.dropped_count)
+            """)
+        self.assertEqual("True\n0\n", out)
+        self.await_counts({"named": 100, "across": 1, "after": 1})
+
     def test_scopes_that_were_made_while_it_was_off_record_once_it_is_on(self):
         self.run_trial("""
             import threading, stepwell

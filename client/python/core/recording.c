@@ -117,7 +117,7 @@ static PyMethodDef recording_methods[] = {
 };
 
 // CPython calls a method of C without a detour (since 3.11) where the type that has it is exactly the object's, not one
-// that this inherits: a quarter of what a scope costs while recording is off.
+// that this inherits (docs/python.md has what that saves).
 PyObject* Recording_OwnCalls(PyObject* Py_UNUSED(module), PyObject* type) {
   if (!PyType_Check(type) || !PyType_IsSubtype((PyTypeObject*)type, &Recording_Type)) {
     PyErr_SetString(PyExc_TypeError, "stepwell: own_calls() takes a type of recordings");

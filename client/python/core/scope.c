@@ -12,6 +12,10 @@
 // A with statement makes a scope and drops it: these few are made of it.
 #define FREE_COUNT_MAX 32
 
+// A generator that is left within its block is closed by another task, which ends none of the first one's. Of those that were
+// entered while nothing was recorded so many of a scope are remembered: it may live as long as the process.
+#define IDLE_COUNT_MAX 1024
+
 // One entering that was not left yet.
 typedef struct Opening {
   stepwell_scope timing;
@@ -40,6 +44,7 @@ typedef struct {
   Opening first;   // the usual one, of a scope that is entered once at a time
   Opening* newer;  // entered while it was open, the newest first
   Opening* tasks;  // entered by `async with`, the newest first
+  int idle_count;  // of these, entered while nothing was recorded
 } Scope;
 
 static PyObject* asyncio_name;
@@ -153,6 +158,7 @@ static Scope* Allocate(void) {
   scope->exit = NULL;
   scope->is_open = 0;
   scope->newer = scope->tasks = NULL;
+  scope->idle_count = 0;
   scope->call = Scope_Vectorcall;
   // Of memory that was something else's before: since CPython 3.12 Py_SET_REFCNT changes no count that looks immortal.
   memset(&scope->leaving, 0, sizeof(scope->leaving));
@@ -337,6 +343,27 @@ static const void* ThisTask(void) {
   return known == NULL || known == Py_None ? (const void*)ThisThread() : known;
 }
 
+static void EndTask(Scope* scope, Opening** chosen) {
+  Opening* ended = *chosen;
+  *chosen = ended->older;
+  if (ended->timing.path == 0) --scope->idle_count;
+  End(ended, scope->id);
+  PyMem_Free(ended);
+}
+
+static void BeginTask(Scope* scope, Opening* opening, const void* task) {
+  opening->task = task;
+  opening->older = scope->tasks;
+  scope->tasks = opening;
+  Begin(opening, scope, 1);
+  if (opening->timing.path != 0 || ++scope->idle_count <= IDLE_COUNT_MAX) return;
+  Opening** oldest = &scope->tasks;
+  for (Opening** each = oldest; *each != NULL; each = &(*each)->older) {
+    if ((*each)->timing.path == 0) oldest = each;
+  }
+  EndTask(scope, oldest);
+}
+
 static PyObject* Scope_AsyncEnter(PyObject* self, PyObject* Py_UNUSED(ignored)) {
   Scope* scope = (Scope*)self;
   const void* task = ThisTask();
@@ -345,10 +372,7 @@ static PyObject* Scope_AsyncEnter(PyObject* self, PyObject* Py_UNUSED(ignored)) 
   // Without memory it is not timed.
   Opening* opening = ready == NULL ? NULL : PyMem_Malloc(sizeof(Opening));
   if (opening == NULL) return ready;
-  opening->task = task;
-  opening->older = scope->tasks;
-  scope->tasks = opening;
-  Begin(opening, scope, 1);
+  BeginTask(scope, opening, task);
   return ready;
 }
 
@@ -359,12 +383,7 @@ static PyObject* Scope_AsyncExit(PyObject* self, PyObject* const* Py_UNUSED(args
   if (task == NULL) return NULL;
   Opening** chosen = &scope->tasks;
   while (*chosen != NULL && (*chosen)->task != task) chosen = &(*chosen)->older;
-  if (*chosen != NULL) {
-    Opening* ended = *chosen;
-    *chosen = ended->older;
-    End(ended, scope->id);
-    PyMem_Free(ended);
-  }
+  if (*chosen != NULL) EndTask(scope, chosen);
   return NewReady(NULL);
 }
 
@@ -397,12 +416,7 @@ static void Scope_Dealloc(PyObject* self) {
     End(ended, scope->id);
     PyMem_Free(ended);
   }
-  while (scope->tasks != NULL) {
-    Opening* ended = scope->tasks;
-    scope->tasks = ended->older;
-    End(ended, scope->id);
-    PyMem_Free(ended);
-  }
+  while (scope->tasks != NULL) EndTask(scope, &scope->tasks);
   if (scope->is_open) End(&scope->first, scope->id);
   scope->is_open = 0;
   Py_CLEAR(scope->name);

@@ -12,7 +12,7 @@ int Scope_Init(void);
 // New, closed.
 PyObject* Scope_New(const ScopeName* name);
 // New reference: the one of the name that lives as long as the process, whoever asks. For where nothing is recorded: one that
-// is made and dropped for each `with` takes an eighth more there (docs/python.md). NULL with an exception set.
+// is made and dropped for each `with` takes more there (docs/python.md). NULL with an exception set.
 PyObject* Scope_Lasting(ScopeName* name);
 // Its name's; 0 = it was refused.
 stepwell_scope_id Scope_Id(PyObject* scope);
