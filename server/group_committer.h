@@ -41,7 +41,9 @@ class CommitListener {
 class GroupCommitter {
  public:
   struct Options {
-    Backoff::Options backoff = {.first = absl::Milliseconds(50), .longest = absl::Seconds(2)};
+    // Of a database that is back: within two seconds an agent has its first ack (docs/reliability.md).
+    Backoff::Options backoff = {.first = absl::Milliseconds(50),
+                                .longest = absl::Milliseconds(500)};
     // Nothing is committed while more than this waits for a fold: memory.
     std::int64_t unfolded_bytes_max = 512 << 20;
   };

@@ -83,7 +83,7 @@ class SwitchingTest(ProductTest):
     def test_what_tasks_leave_open_while_it_is_off_takes_no_more_and_more_memory(self):
         """A generator that is left within its block is closed by another task."""
         out, _ = self.run_trial("""
-            import asyncio, sys, stepwell
+            import asyncio, gc, sys, stepwell
             run = stepwell.init()
             kept = run.scope("kept")
             async def numbers():
@@ -98,8 +98,10 @@ class SwitchingTest(ProductTest):
             asyncio.run(leave_many(100))
             run.off()
             asyncio.run(leave_many(1500))
+            gc.collect()
             before = sys.getallocatedblocks()
             asyncio.run(leave_many(3000))
+            gc.collect()
             print(sys.getallocatedblocks() - before < 1000)
             async def across():
                 async with run.scope("across"):
