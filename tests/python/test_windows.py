@@ -53,6 +53,37 @@ class WindowsTest(ProductTest):
         self.assertTrue(self.eventually(lambda: self.batches().get("step") == [8, 9, 11]), self.batches())
         self.assertNotIn("evaluate", self.counts())
 
+    def test_per_run_a_resumed_one_counts_from_where_it_begins_unless_its_schedule_says_so(self):
+        plan = "wait=1, active=2, repeat=1"
+        for name, numbers, loops, begin, wanted in [
+            ("steps", plan, "run", "start=7", [8, 9]),
+            ("a TrainingLoop", plan, "TrainingLoop(run)", "start=7", [8, 9]),
+            # It says where itself: no start is taken for it.
+            ("first", plan + ", first_batch=7", "run", "", [8, 9]),
+            ("first of a TrainingLoop", plan + ", first_batch=7", "TrainingLoop(run)", "", [8, 9]),
+            ("first and a start", plan + ", first_batch=9", "run", "start=7", [10, 11]),
+            ("first epoch", plan + ", per='epoch', first_epoch=1", "run", "epoch=1, start=7", [8, 9]),
+            ("first epoch behind it", plan + ", per='epoch', first_epoch=2", "run", "epoch=1, start=7", []),
+            ("first batch of the first epoch", plan + ", per='epoch', first_epoch=1, first_batch=2", "run",
+             "epoch=1, start=7, batch_in_epoch=1", [9, 10]),
+        ]:  # fmt: skip
+            with self.subTest(name):
+                trial = f"{self.trial}.{name}".replace(" ", "_")
+                out, _ = self.run_trial(f"""
+                    import stepwell
+                    from stepwell.integrations.pytorch import TrainingLoop
+                    run = stepwell.init(schedule=stepwell.schedule({numbers}))
+                    for index, batch in {loops}.steps(range(12), {begin}):
+                        with run.scope("train_batch"): pass
+                    print(index, run.state)
+                    run.on()
+                    run.record("there", 1)
+                    """, variables={"STEPWELL_TRIAL": trial})  # fmt: skip
+                self.assertEqual(f"{18 if 'start' in begin else 11} off\n", out)
+                self.assertTrue(self.eventually(lambda t=trial: "there" in self.counts(t)))
+                for timing in ("step", "train_batch"):
+                    self.assertEqual(wanted, self.batches(trial).get(timing, []), timing)
+
     def test_of_loops_that_say_no_epoch_the_first_alone_counts_from_where_a_training_resumes(self):
         for name, made, leaves in [("steps", "run", ""), ("a TrainingLoop", "TrainingLoop(run)", ""),
                                    ("steps left", "run", "if batch == 'f': break"),

@@ -97,6 +97,10 @@ class Stepping:
             self._told = (epoch, run._window_count)
             run.record("epoch", epoch)
 
+    def tells_anew(self) -> None:
+        """Its epoch: another one's was told since."""
+        self._told = None
+
     def fails(self) -> None:
         """The fetch: its step is none, and has told no epoch."""
         self._told = None

@@ -14,6 +14,7 @@ from stepwell import _run, _stepping
 from stepwell._load import core
 from stepwell._look_ahead import LookAhead
 from stepwell._schedule import Place
+from stepwell.integrations import _calls
 from stepwell.integrations._guard import guard_methods, guarded, tell_once
 
 TYPE_CHECKING = False
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 _PART_COUNT_MAX = 16
 # What a GPU works on, where there is one. Hooks would see some of it, and put nothing in where an integration opens the run.
 ON_DEVICE = ("train_batch", "forward", "backward", "optimizer_step")
-_FRAME_COUNT_MAX = 200
 
 
 class _Begun(NamedTuple):
@@ -37,25 +37,11 @@ class _Begun(NamedTuple):
 
     training: weakref.ref[Training]
     watches: weakref.ref[Watches] | None  # for it
-    call: tuple[Any, int]  # of the framework's that trains, as _calls_of() knows it
+    call: _calls.Frames  # of the framework's that trains
 
 
 # Of each thread: those that one of them trains in, as a callback's probe in the training that it probes, the innermost last.
 _begun: dict[int, list[_Begun]] = {}
-
-
-def _calls_of(function: str) -> list[tuple[Any, int]]:
-    """Of that name, the innermost first: those that this thread is in. By their code, too, for the place of one that is over is
-    another's."""
-    found: list[tuple[Any, int]] = []
-    frame: Any = sys._getframe(1)
-    for _ in range(_FRAME_COUNT_MAX):
-        if frame is None:
-            break
-        if frame.f_code.co_name == function:
-            found.append((frame.f_code, id(frame)))
-        frame = frame.f_back
-    return found
 
 
 def uses_device() -> bool:
@@ -121,6 +107,7 @@ class Training:
         self._loop: _stepping.LoopEpoch | None = None  # that asked last
         self._transfer_begin_s: float | None = None
         self._transfer_s = 0.0  # within the fetch that is on its way
+        self._call: _calls.Frames = []  # that it began in
 
     def __reduce__(self) -> Any:
         """A copy has told nothing yet."""
@@ -154,13 +141,15 @@ class Training:
 
     def train_begins(self, watches: Watches | None = None, function: str = "fit") -> None:
         """Frameworks tell of no end where an exception or Ctrl-C was it: what they left open is over. So is what was
-        watched for it: `watches` are those of this one, which the caller has. `function` is what the framework trains in:
-        one that this thread is in still goes on after this."""
-        own, *outer = _calls_of(function) or [(None, 0)]
+        watched for it: `watches` are those of this one, which the caller has. `function` is what the framework trains in.
+        A call of any that this thread is in still goes on after this."""
+        there = _calls.frames()
+        self._call = own = _calls.call_of(function, there)
+        outer = own[1:] if own else there
         begun = _begun.get(threading.get_ident(), [])
         for left in begun:
             left_training = left.training()
-            if left.call in outer:
+            if _calls.goes_on(left.call, outer):
                 if left_training is not None and left_training is not self:
                     left_training.leave_for_another()
                 continue
@@ -170,7 +159,7 @@ class Training:
             if left_watches is not None and left_watches is not watches:
                 left_watches.end()
         self.leave()
-        _begun[threading.get_ident()] = [one for one in begun if one.call in outer] + [
+        _begun[threading.get_ident()] = [one for one in begun if _calls.goes_on(one.call, outer)] + [
             _Begun(weakref.ref(self), None if watches is None else weakref.ref(watches), own)]  # fmt: skip
         self._use(self._find_run(may_open=True))
 
@@ -178,6 +167,18 @@ class Training:
         """A training that begins within this one has steps of its own, but within a batch, whose part it is."""
         if not self.has_batch:
             self.leave()
+            if self._stepping is not None:
+                self._stepping.tells_anew()
+
+    def goes_on(self) -> bool:
+        """Whether this thread is in the call that it began in."""
+        return _calls.goes_on(self._call, _calls.frames())
+
+    def goes_on_around(self, function: str) -> bool:
+        """Whether the innermost call of that name is made within it."""
+        there = _calls.frames()
+        own = _calls.call_of(function, there)
+        return _calls.goes_on(self._call, own[1:] if own else there)
 
     def evaluation_begins(self) -> None:
         """Without a training. Where a run was closed before it opens none."""

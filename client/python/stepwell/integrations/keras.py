@@ -15,6 +15,7 @@ import sys
 from typing import NamedTuple
 
 from stepwell.integrations._callbacks import watch_callbacks
+from stepwell.integrations._calls import watcher_begins, watcher_of
 from stepwell.integrations._guard import guard_methods
 from stepwell.integrations._training import Training
 from stepwell.integrations._watch import Watches, watch_iterable
@@ -50,6 +51,7 @@ class _Watcher:
     def __init__(self, run: Run | None, batch_size: int | None) -> None:
         self.training = Training(run)
         self.watches = Watches()
+        self.around: _Watcher | None = None  # of the training that this one's is made within
         self._of_evaluation = Watches()  # of one by itself
         self.steps: int | None = None  # of an epoch
         self._given_size = batch_size
@@ -63,6 +65,9 @@ class _Watcher:
     def __reduce__(self) -> Any:
         """A copy has told nothing yet."""
         return type(self), (self.training._given_run, self._given_size)
+
+    def anew(self) -> _Watcher:
+        return type(self)(self.training._given_run, self._given_size)
 
     def train_begins(self) -> None:
         self.watches.end()
@@ -217,54 +222,57 @@ def _make_callback() -> type:
         def __init__(self, run: Run | None = None, batch_size: int | None = None) -> None:
             super().__init__()
             self._stepwell = _Watcher(run, batch_size)
+            self._steps: int | None = None  # of an epoch; told before it is known which training's
 
         def set_params(self, params: dict[str, Any]) -> None:
             super().set_params(params)
-            self._stepwell.steps = (params or {}).get("steps")
+            self._steps = (params or {}).get("steps")
 
         def on_train_begin(self, logs: Any = None) -> None:
-            self._stepwell.train_begins()
-            self._stepwell.find_sizes(getattr(self, "model", None))
-            watch_callbacks(self, Callback, self._stepwell.training, self._stepwell.watches)
+            watcher = watcher_begins(self)
+            watcher.steps = self._steps
+            watcher.train_begins()
+            watcher.find_sizes(getattr(self, "model", None))
+            watch_callbacks(self, Callback, watcher.training, watcher.watches)
 
         def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
-            self._stepwell.epoch_begins(epoch)
+            watcher_of(self).epoch_begins(epoch)
 
         def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
-            self._stepwell.batch_begins(batch)
+            watcher_of(self).batch_begins(batch)
 
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-            self._stepwell.batch_ends(batch)
+            watcher_of(self).batch_ends(batch)
 
         def on_test_begin(self, logs: Any = None) -> None:
-            self._stepwell.eval_begins("evaluate", self, Callback)
+            watcher_of(self).eval_begins("evaluate", self, Callback)
 
         def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
-            self._stepwell.eval_batch_begins()
+            watcher_of(self).eval_batch_begins()
 
         def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
-            self._stepwell.eval_batch_ends()
+            watcher_of(self).eval_batch_ends()
 
         def on_test_end(self, logs: Any = None) -> None:
-            self._stepwell.eval_ends()
+            watcher_of(self).eval_ends()
 
         def on_predict_begin(self, logs: Any = None) -> None:
-            self._stepwell.eval_begins("predict", self, Callback)
+            watcher_of(self).eval_begins("predict", self, Callback)
 
         def on_predict_batch_begin(self, batch: int, logs: Any = None) -> None:
-            self._stepwell.eval_batch_begins()
+            watcher_of(self).eval_batch_begins()
 
         def on_predict_batch_end(self, batch: int, logs: Any = None) -> None:
-            self._stepwell.eval_batch_ends()
+            watcher_of(self).eval_batch_ends()
 
         def on_predict_end(self, logs: Any = None) -> None:
-            self._stepwell.eval_ends()
+            watcher_of(self).eval_ends()
 
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-            self._stepwell.epoch_ends()
+            watcher_of(self).epoch_ends()
 
         def on_train_end(self, logs: Any = None) -> None:
-            self._stepwell.train_ends()
+            watcher_of(self).train_ends()
 
     return StepwellCallback
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import time
 
+from stepwell.integrations._calls import watcher_begins, watcher_of
 from stepwell.integrations._guard import guard_methods
 from stepwell.integrations._training import Training, samples_of
 
@@ -41,6 +42,7 @@ class Actions:
     def __init__(self, run: Run | None = None) -> None:
         self.training = Training(run)
         self.where: Any = None
+        self.around: Actions | None = None  # of the training that this one's is made within
         self._begun: dict[str, float] = {}
         self._epoch = -1
         self._is_failed = False
@@ -66,6 +68,11 @@ class Actions:
             # Another list: they may be called by turns of this one just now.
             trainer.callbacks = [one for one in trainer.callbacks if one is not self._counter]
             self._trainer = None  # last: an interrupt leaves it to be done again
+
+    train_ends = finish
+
+    def anew(self) -> Actions:
+        return type(self)(self.training._given_run)
 
     def __reduce__(self) -> Any:
         """A copy, as of a trainer that is spawned, has told nothing yet."""
@@ -158,10 +165,10 @@ def _make_profiler() -> type:
         def start(self, action_name: str) -> None:
             if self._then is not None:
                 self._then.start(action_name)
-            self._stepwell.start(action_name)
+            watcher_of(self).start(action_name)
 
         def stop(self, action_name: str) -> None:
-            self._stepwell.stop(action_name)
+            watcher_of(self).stop(action_name)
             if self._then is not None:
                 self._then.stop(action_name)
 
@@ -171,14 +178,15 @@ def _make_profiler() -> type:
             try:
                 yield action_name
             except BaseException:
-                self._stepwell.fail(action_name)
+                watcher_of(self).fail(action_name)
                 raise
             finally:
                 self.stop(action_name)
 
         def setup(self, stage: str, local_rank: int | None = None, log_dir: str | None = None) -> None:
             super().setup(stage, local_rank, log_dir)
-            self._stepwell.begin(stage, getattr(self, "_lightning_module", None))
+            actions = watcher_begins(self) if stage == "fit" else watcher_of(self)
+            actions.begin(stage, getattr(self, "_lightning_module", None))
             if self._then is not None:
                 self._then._lightning_module = getattr(self, "_lightning_module", None)
                 self._then.setup(stage, local_rank, log_dir)
@@ -186,7 +194,7 @@ def _make_profiler() -> type:
         def teardown(self, stage: str | None) -> None:
             """No trainer's: Lightning's own are torn down by describe()."""
             super().teardown(stage)
-            self._stepwell.finish()
+            watcher_of(self).finish()
             if self._then is not None:
                 self._then.teardown(stage)
 
@@ -196,7 +204,7 @@ def _make_profiler() -> type:
 
         def describe(self) -> None:
             """The last that a trainer tells, after the callbacks' teardown."""
-            self._stepwell.finish()
+            watcher_of(self).finish()
             if self._then is not None:
                 self._then.describe()
 
@@ -217,9 +225,6 @@ def _make_profiler() -> type:
 class _Callback:
     """What the callback does, beside its class's."""
 
-    def __init__(self) -> None:
-        self.actions: Actions | None = None  # an interrupt of a trainer's begin leaves none
-
     def install(self, trainer: Any, run: Run | None, stage: str) -> None:
         profiler = trainer.profiler
         kind = _find("StepwellProfiler")
@@ -227,25 +232,33 @@ class _Callback:
             profiler = kind(run, then=profiler)
             profiler._is_callbacks = True
             trainer.profiler = profiler
-        self.actions = actions = profiler._stepwell
+        actions = watcher_of(profiler)
         training = actions.training
         training.train_begins() if stage == "fit" else training.evaluation_begins()
         actions.where = lambda: _where(trainer)
 
-    def samples(self, batch: Any) -> None:
-        if self.actions is not None:
-            self.actions.training.add_samples(samples_of(batch))
+    def actions(self, trainer: Any) -> Any:
+        """This trainer's, for the callback may be another one's, too; None where it has none."""
+        profiler = trainer.profiler
+        return watcher_of(profiler) if isinstance(profiler, _find("StepwellProfiler")) else None
 
-    def leave(self) -> None:
-        if self.actions is not None:
-            self.actions.training.leave()
+    def samples(self, trainer: Any, batch: Any) -> None:
+        actions = self.actions(trainer)
+        if actions is not None:
+            actions.training.add_samples(samples_of(batch))
+
+    def leave(self, trainer: Any) -> None:
+        actions = self.actions(trainer)
+        if actions is not None:
+            actions.training.leave()
 
     def finish(self, trainer: Any) -> None:
-        if self.actions is not None:
-            self.actions.training.finish()
-        profiler = trainer.profiler
-        if isinstance(profiler, _find("StepwellProfiler")) and profiler._is_callbacks:
-            trainer.profiler = profiler._then
+        actions = self.actions(trainer)
+        if actions is None:
+            return
+        actions.training.finish()
+        if trainer.profiler._is_callbacks:
+            trainer.profiler = trainer.profiler._then
 
 
 def _where(trainer: Any) -> dict[str, Any]:
@@ -285,10 +298,10 @@ def _make_callback() -> type:
             self._stepwell.install(trainer, self._run, stage)
 
         def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-            self._stepwell.samples(batch)
+            self._stepwell.samples(trainer, batch)
 
         def on_validation_start(self, trainer: Any, pl_module: Any) -> None:
-            self._stepwell.leave()
+            self._stepwell.leave(trainer)
 
         def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
             self._stepwell.finish(trainer)

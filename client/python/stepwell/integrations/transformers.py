@@ -15,6 +15,7 @@ import sys
 
 from stepwell.integrations._ahead import watch_ahead
 from stepwell.integrations._callbacks import watch_callbacks, watch_each
+from stepwell.integrations._calls import watcher_begins, watcher_of
 from stepwell.integrations._guard import guard_methods, guarded
 from stepwell.integrations._training import Training, samples_of
 from stepwell.integrations._watch import Watches, watch_call, watch_loader, watch_result
@@ -31,10 +32,14 @@ class _Watcher:
     def __init__(self, run: Run | None) -> None:
         self.training = Training(run)
         self.watches = Watches()  # of a training
+        self.around: _Watcher | None = None  # of the training that this one's is made within
         self._of_evaluation = Watches()
         self._of_one = Watches()  # evaluation
         self._state: Any = None
         self._has_fetch = False
+
+    def anew(self) -> _Watcher:
+        return type(self)(self.training._given_run)
 
     def train_begins(self, state: Any, loader: Any, scheduler: Any) -> None:
         self.watches.end()
@@ -139,29 +144,30 @@ def _make_callback() -> type:
             self._stepwell = _Watcher(run)
 
         def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-            self._stepwell.train_begins(state, more.get("train_dataloader"), more.get("lr_scheduler"))
-            watch_callbacks(self, TrainerCallback, self._stepwell.training, self._stepwell.watches)
+            watcher = watcher_begins(self, "train")
+            watcher.train_begins(state, more.get("train_dataloader"), more.get("lr_scheduler"))
+            watch_callbacks(self, TrainerCallback, watcher.training, watcher.watches)
 
         def on_step_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-            self._stepwell.step_begins(state)
+            watcher_of(self).step_begins(state)
 
         def on_pre_optimizer_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-            self._stepwell.training.begin("optimizer_step")
+            watcher_of(self).training.begin("optimizer_step")
 
         def on_optimizer_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-            self._stepwell.training.end("train_batch")
+            watcher_of(self).training.end("train_batch")
 
         def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-            self._stepwell.step_ends(control)
+            watcher_of(self).step_ends(control)
 
         def on_prediction_step(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-            self._stepwell.training.leave()
+            watcher_of(self).training.leave()
 
         def on_epoch_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-            self._stepwell.training.leave(is_epoch_over=True)
+            watcher_of(self).training.leave(is_epoch_over=True)
 
         def on_train_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-            self._stepwell.train_ends()
+            watcher_of(self).train_ends()
 
     return StepwellCallback
 
@@ -179,8 +185,9 @@ def _watch(trainer: Any, run: Run | None) -> _Watcher:
     if callback is None:
         callback = kind(run)
         trainer.add_callback(callback)
-    callback._stepwell.watch_evaluation(trainer, kind)
-    return callback._stepwell  # type: ignore[no-any-return]
+    watcher = watcher_of(callback)
+    watcher.watch_evaluation(trainer, kind)
+    return watcher  # type: ignore[no-any-return]
 
 
 def __getattr__(name: str) -> Any:
