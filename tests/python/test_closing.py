@@ -3,6 +3,8 @@
 import importlib.util
 import os
 import pathlib
+import re
+import sys
 import unittest
 import unittest.mock
 from typing import Any
@@ -19,7 +21,7 @@ def _load(name: str) -> Any:
     return module
 
 
-closing, identity = _load("closing"), _load("identity")
+closing, identity, page = _load("closing"), _load("identity"), _load("page")
 
 MS = 1_000_000
 
@@ -86,6 +88,31 @@ class ClosingTest(unittest.TestCase):
         self.assertEqual(
             "not stored: no agent: it cannot be started; it waits in /tmp/a b: stepwell upload '/tmp/a b', then stepwell report run",
             closing.ending("run", False, "no agent: it cannot be started", spool_dir="/tmp/a b"))  # fmt: skip
+        waits = "stepwell upload"
+        for name, message, more, text in [
+            ("its master, which was named", "no agent: x", {"server": "gpu-master:7817"},
+             f"it waits in /tmp/a: {waits} --server gpu-master:7817 /tmp/a, then stepwell report run"),
+            ("one that a shell would take apart", "no agent: x", {"server": "[::1]:7817"},
+             f"it waits in /tmp/a: {waits} --server '[::1]:7817' /tmp/a, then stepwell report run"),
+            ("traces", "no agent: x", {"has_traces": True},
+             f"it waits in /tmp/a: {waits} --named-files /tmp/a, then stepwell report run"),
+            ("both", "no agent: x", {"server": "gpu-master:7817", "has_traces": True},
+             f"it waits in /tmp/a: {waits} --named-files --server gpu-master:7817 /tmp/a, then stepwell report run"),
+            ("another remark before it", "'y' is refused; no agent: x", {},
+             f"it waits in /tmp/a: {waits} /tmp/a, then stepwell report run"),
+        ]:  # fmt: skip
+            with self.subTest(name):
+                self.assertEqual(f"not stored: {message}; {text}", closing.ending("run", False, message, spool_dir="/tmp/a", **more))
+
+    def test_where_its_directory_is_gone_nothing_waits(self):
+        message = "no agent is started: /tmp/a/w1 is gone"
+        self.assertEqual(f"not stored: {message}", closing.ending("run", False, message, spool_dir="/tmp/a"))
+
+    def test_the_master_that_somebody_named_is_known(self):
+        for given, variable, named in [(None, "", ""), ("a:1", "", "a:1"), (None, "b:2", "b:2"), ("a:1", "b:2", "a:1"),
+                                       ("offline", "b:2", ""), (None, "offline", "")]:  # fmt: skip
+            with self.subTest(f"{given} {variable}"), unittest.mock.patch.dict(os.environ, {"STEPWELL_SERVER": variable}):
+                self.assertEqual(named, identity.named_server(given))
 
     def test_the_end_says_what_to_do_where_a_master_that_was_named_does_not_answer(self):
         for name, more, text in [
@@ -111,6 +138,19 @@ class ClosingTest(unittest.TestCase):
         ]:  # fmt: skip
             with self.subTest(name):
                 self.assertEqual(text, closing.ending("run", False, "", spool_dir="/tmp/a b", **more))
+
+    def test_a_trial_is_called_after_its_program_without_its_ending(self):
+        for program, notebook, named in [
+            ("train.py", "", "train"), ("dir/train.v2.py", "", "train.v2"), ("my.pyro", "", "my.pyro"),
+            ("train.pytorch", "", "train.pytorch"), ("run.py.py", "", "run.py"), ("x.ipynb", "", "x"),
+            ("ipykernel_launcher.py", "train.pytorch.ipynb", "train.pytorch"),
+            ("ipykernel_launcher.py", "dir/my.py.ipynb", "my.py"), ("ipykernel_launcher.py", "my.py", "my"),
+            ("ipykernel_launcher.py", "a.ipynb.copy", "a.ipynb.copy"), ("ipykernel_launcher.py", "", "notebook"),
+            ("ipykernel_launcher.py", ".ipynb", "notebook"), (".py", "", "python"), ("", "", "python"),
+        ]:  # fmt: skip
+            with self.subTest(f"{program} {notebook}"), unittest.mock.patch.object(sys, "argv", [program]), \
+                    unittest.mock.patch.dict(os.environ, {"JPY_SESSION_NAME": notebook}, clear=True):  # fmt: skip
+                self.assertRegex(identity.trial_name(None), rf"^{re.escape(named)}-\d{{8}}-\d{{6}}-[0-9a-f]{{4}}$")
 
     def test_traces_are_told_of_where_the_recorder_takes_them(self):
         for environment, is_so in [

@@ -248,6 +248,18 @@ class EndingsTest(ProductTest):
             f"stepwell upload --server {server} {os.environ['PRODUCT_SPOOL']}), then stepwell report {self.trial}",
             err.splitlines()[-1])  # fmt: skip
 
+    def test_without_an_agent_the_end_says_how_it_gets_to_its_own_master(self):
+        _, err = self.run_trial("""
+            import stepwell
+            run = stepwell.init(server="gpu-master:7817", agent="/no/such/agent")
+            run.close(0)
+            """, variables={"STEPWELL_SPOOL_DIR": str(product.folder() / "alone"), "STEPWELL_TRACES": str(product.folder())})  # fmt: skip
+        spool = product.folder() / "alone"
+        self.assertEqual(
+            "stepwell: no steps; not stored: no agent: there is no program /no/such/agent; it waits in "
+            f"{spool}: stepwell upload --named-files --server gpu-master:7817 {spool}, then stepwell report {self.trial}",
+            err.splitlines()[-1])  # fmt: skip
+
     def test_a_run_that_is_off_at_its_end_says_what_became_of_it(self):
         _, err = self.run_trial(RECORDED + "run.flush(60); run.off()", variables={"STEPWELL_OFFLINE": "1"})
         self.assertIn("no master: stepwell serve, then stepwell upload", err)
@@ -357,7 +369,7 @@ class AloneTest(ProductTest):
             **self.variables, "STEPWELL_AGENT": "/no/such/agent", "STEPWELL_EXIT_WAIT": "0"})  # fmt: skip
         self.assertEqual("recording\n", out)
         self.assertIn("/no/such/agent", err)
-        self.assertRegex(err, r"it waits in (\S+): stepwell upload \1, then stepwell report")
+        self.assertRegex(err, rf"it waits in (\S+): stepwell upload --server {re.escape(product.server())} \1, then stepwell report")
 
     def test_windows_that_no_agent_was_seen_for_are_known_once_a_later_one_stores_them(self):
         spool, go = self.temporary / "spool", self.temporary / "go"

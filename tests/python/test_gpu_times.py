@@ -164,6 +164,28 @@ class GpuTimesTest(ProductTest):
         host = [s.batch for s in self.samples() if s.name == "train_batch" and "clock" not in s.labels]
         self.assertEqual([0, 1, 2, 3], host)
 
+    def test_what_a_scope_refuses_is_not_timed_on_the_gpu_either(self):
+        out, err = self.run_hooked("""
+            import stepwell, torch
+            torch.cuda.is_there = True
+            with stepwell.init(hooks=False) as run:
+                refused = [run.device_scope(name) for name in
+                           ("a/b", "step", "x.count", "", "a" * 201, "語" * 67, "a\\nb", "a\\x7f", "a\\0b", None, 7)]
+                refused += [run.device_scope(), run.device_scope("a", "b"), run.device_scope(nome="a")]
+                @run.device_scope("c/d")
+                def called(): torch.cuda.work(1)
+                for index, batch in run.steps("ab"):
+                    for scope in refused:
+                        with scope: torch.cuda.work(1)
+                    called()
+                    with run.device_scope(name="taken"): torch.cuda.work(2)
+                    torch.cuda.finish()
+            print(len(torch.cuda.recorded))
+            """)
+        self.assertEqual("4\n", out)
+        self.assertEqual(2, err.count("RuntimeWarning"), err)
+        self.assertEqual([("taken", 0, 0.002), ("taken", 1, 0.002)], self.device_times())
+
     def test_each_of_two_gpus_has_its_own_events(self):
         _, err = self.run_hooked("""
             import stepwell, torch

@@ -271,19 +271,35 @@ class HooksTest(HookedTrial):
         self.assertNotIn("is not recorded any more", err)
         self.assertEqual({"optimizer_step": 100}, self.counts())
 
-    def test_the_allocator_tells_current_and_peak(self):
+    def test_the_allocator_tells_current_and_peak_of_its_gpu_once_a_second(self):
         self.run_hooked("""
             import stepwell, torch
-            stepwell.init()
+            from stepwell.hooks import _allocator
+            class time:
+                now_s = 100.0
+                def monotonic(): return time.now_s
+            _allocator.time = time
+            stepwell.init(rank=3, world_size=4)
             torch.cuda.is_there = True
-            for batch in torch.utils.data.DataLoader("abc"): pass
+            torch.cuda.device = 1
+            for batch in torch.utils.data.DataLoader("abcd"):
+                if batch == "b": time.now_s, torch.cuda.used = 100.875, 2   # less than a second
+                if batch == "c": time.now_s, torch.cuda.used = 101.0, 3
             """)
-        found = {s.name: (s.value, s.unit) for s in self.samples() if s.group == "torch"}
-        self.assertEqual({"cuda_allocated": (1, "bytes"), "cuda_allocated_peak": (1, "bytes"),
-                          "cuda_active": (2, "bytes"), "cuda_active_peak": (2, "bytes"),
-                          "cuda_reserved": (3, "bytes"), "cuda_reserved_peak": (3, "bytes"),
-                          "cuda_inactive": (4, "bytes"), "cuda_inactive_peak": (4, "bytes"),
-                          "cuda_alloc_retries": (5, "1")}, found)  # fmt: skip
+        found: dict[int, dict[str, tuple[float, str]]] = {}
+        for sample in self.samples():
+            if sample.group == "torch":
+                self.assertEqual(("1", "3"), (sample.labels.get("cuda_device"), sample.labels.get("rank")), sample.labels)
+                found.setdefault(sample.batch, {})[sample.name] = (sample.value, sample.unit)
+
+        def counters(used: int) -> "dict[str, tuple[float, str]]":
+            return {"cuda_allocated": (1 * used, "bytes"), "cuda_allocated_peak": (10 * used, "bytes"),
+                    "cuda_active": (2 * used, "bytes"), "cuda_active_peak": (20 * used, "bytes"),
+                    "cuda_reserved": (3 * used, "bytes"), "cuda_reserved_peak": (30 * used, "bytes"),
+                    "cuda_inactive": (4 * used, "bytes"), "cuda_inactive_peak": (40 * used, "bytes"),
+                    "cuda_alloc_retries": (5 * used, "1")}  # fmt: skip
+
+        self.assertEqual({0: counters(1), 3: counters(3)}, found)
 
     def test_a_hook_that_fails_is_off_and_says_so_once(self):
         out, err = self.run_hooked("""

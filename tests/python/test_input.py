@@ -65,14 +65,17 @@ class InputTest(ProductTest):
         for _ in range(3):
             for name in ("", "a/b", "step", "x.count", "a" * 201, "語" * 67, "a\\0b", "\\ud800", None, 7, b"x", [], Raises()):
                 with run.scope(name) as scope: pass
+                with run.device_scope(name) as scope: pass
                 run.record(name, 1)
             with run.scope(Bad("subclass")): run.record(Bad("subclass"), 1)
             for value in (None, "1", [], Raises(), 1j, 10 ** 400): run.record("value", value)
             for call in (lambda: run.scope(), lambda: run.scope("a", "b"), lambda: run.scope(nome="a"),
+                         lambda: run.device_scope(), lambda: run.device_scope("a", "b"), lambda: run.device_scope(nome="a"),
                          lambda: run.record("a"), lambda: run.record("a", 1, 2), lambda: run.record(),
                          lambda: run.record("a", value=1, name="a"), lambda: run.record("a", valeu=1)):
                 call()
             with run.scope(): pass
+            with run.device_scope(): pass
         run.record("value", 1)
         """
 

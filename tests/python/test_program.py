@@ -16,6 +16,7 @@ import zipfile
 
 import product
 from product import WAIT_S, ProductTest
+from test_closing import closing, identity, page
 from test_endings import COUNTS, RECORDED
 
 _HERE = pathlib.Path(__file__).resolve()
@@ -184,6 +185,35 @@ class BackendTest(unittest.TestCase):
         found = self.files(product.program())
         self.assertEqual({"stepwell/_program/bin/stepwell", "stepwell/_program/share/stepwell/python/sitecustomize.py",
                           "stepwell/_program/share/stepwell/python/stepwell_watch.py"}, set(found))  # fmt: skip
+
+
+class DefaultsTest(unittest.TestCase):
+    """Where a master listens of which nobody said where: each part has that by itself."""
+
+    def test_all_parts_know_the_same_ports_of_a_master_of_which_nobody_says_where_it_is(self):
+        def in_file(path: str, pattern: str) -> str:
+            (found,) = re.findall(pattern, (_HERE.parents[2] / path).read_text())
+            return found
+
+        def in_help(pattern: str, *words: str) -> str:
+            code, said = said_by(product.program(), *words, "--help")
+            self.assertEqual(0, code, said)
+            (found,) = re.findall(pattern, " ".join(said.split()))
+            return found
+
+        grpc = in_help(r"--grpc-listen HOST:PORT for gRPC[^()]*\((\S+)\)", "serve")
+        http = in_help(r"--http-listen HOST:PORT for HTTP[^()]*\((\S+)\)", "serve")
+        self.assertRegex(grpc, r"^127\.0\.0\.1:\d+$")
+        self.assertRegex(http, r"^127\.0\.0\.1:\d+$")
+        host, _, port = grpc.rpartition(":")
+        self.assertEqual((host, int(port)), identity._LOOPBACK)
+        self.assertEqual({"", grpc, f"localhost:{port}"}, set(page._LOOPBACKS))
+        self.assertEqual(f"http://{http}", page._DEFAULT)
+        self.assertEqual("stepwell serve, and its agent sends it", closing._first_at(grpc))
+        self.assertEqual(grpc, in_file("client/agent/agent_options.cc", r'kServerDefault\[\] = "(.*)";'))
+        self.assertEqual(grpc, in_help(r"or STEPWELL_SERVER; default (\S+)\)", "agent"))
+        self.assertEqual(port, in_file("client/cli/options.h", r"kDefaultGrpcPort = (\d+);"))
+        self.assertEqual(grpc, in_help(r"\(STEPWELL_SERVER, else (\S+)\)", "upload"))
 
 
 class TagTest(unittest.TestCase):

@@ -86,7 +86,7 @@ class RunHooksTest(ProductTest):
         self.assertEqual(3, self.counts()["train_batch/backward"])
 
     def test_a_training_in_a_forked_child_is_seen(self):
-        for name, start in (("fork", "start()"), ("thread", "threading.Thread(target=start).start()")):
+        for name, start in (("fork", "start()"), ("thread", "one = threading.Thread(target=start); one.start(); one.join()")):
             with self.subTest(name):
                 trial = f"{self.trial}.{name}"
                 script = self.script("import multiprocessing, threading, torch\n" + _STEP + f"""

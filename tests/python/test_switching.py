@@ -203,6 +203,16 @@ class SwitchingTest(ProductTest):
         self.assertEqual("recording\n", out)
         self.assertEqual(1, self.counts()["end"])
 
+    def test_a_run_that_is_closed_is_so_while_another_records(self):
+        out, _ = self.run_trial("""
+            import stepwell
+            run = stepwell.init()
+            run.close()
+            second = stepwell.init()
+            print(run.state, second.state)
+            """)
+        self.assertEqual("closed recording\n", out)
+
     def test_on_changes_what_is_sampled(self):
         self.run_trial("""
             import time, stepwell

@@ -39,6 +39,19 @@ class WindowsTest(ProductTest):
                          sorted((s.batch, s.value) for s in self.samples() if s.name == "epoch"))  # fmt: skip
         self.assertEqual({1}, {sample.attempt for sample in self.samples()})
 
+    def test_a_disabled_run_is_disabled_before_a_window_within_and_after_it(self):
+        out, err = self.run_trial("""
+            import stepwell
+            run = stepwell.init(schedule=stepwell.schedule(wait=1, active=1, repeat=1))
+            print(run.state)
+            for index, batch in run.steps("abc"): print(run.state)
+            run.on(); print(run.state)
+            run.off(); print(run.state)
+            run.close(); print(run.state)
+            """, variables={"STEPWELL_DISABLED": "1"})  # fmt: skip
+        self.assertEqual([*["disabled"] * 6, "closed"], out.splitlines())
+        self.assertEqual("", err)
+
     def test_per_epoch_an_epochs_end_ends_a_window_and_a_resumed_one_counts_from_where_it_begins(self):
         self.run_trial("""
             import stepwell

@@ -46,10 +46,10 @@ def lines(steps: int, steps_ns: int, paths: dict[str, tuple[int, int]], ending: 
 
 
 def ending(trial: str | None, stored: bool, message: str, page: str = "", *, unknown_count: int = 0, absent: str = "",
-           spool_dir: str = "", has_traces: bool = False) -> str:  # fmt: skip
+           spool_dir: str = "", server: str = "", has_traces: bool = False) -> str:  # fmt: skip
     """Where to read more. `message` is the recorder's, from before it was closed; `page` is the trial's; of so many windows
     nobody knows whether they are stored, as all others are; `absent` is the address of a master that does not answer;
-    `has_traces`: some are to be uploaded, too."""
+    `server` the one that somebody named; `has_traces`: some are to be uploaded, too."""
     import shlex
 
     report = f"stepwell report {shlex.quote(trial)}" if trial else "stepwell trials"
@@ -59,17 +59,25 @@ def ending(trial: str | None, stored: bool, message: str, page: str = "", *, unk
         # Other remarks may stand before it, and behind.
         command = message.rpartition("offline: '")[2].partition("' sends it")[0]
         return f"no master: stepwell serve, then {command}, then {report}"
-    if message.startswith("no agent") and spool_dir:
-        return f"not stored: {message}; it waits in {spool_dir}: stepwell upload {shlex.quote(spool_dir)}, then {report}"
+    # Not "no agent is started: DIRECTORY is gone": then nothing waits.
+    if spool_dir and (message.startswith("no agent: ") or "; no agent: " in message):
+        return f"not stored: {message}; it waits in {spool_dir}: {_upload(spool_dir, server, has_traces)}, then {report}"
     if message:
         return f"not stored: {message}"
     if unknown_count > 0:
         return f"not known to be stored, {unknown_count:,} windows before the last: stepwell agent status, then {report}"
     if absent:
-        named = "--named-files " if has_traces else ""  # they lie outside of the spool
-        upload = f"stepwell upload {named}--server {absent} {shlex.quote(spool_dir)}"
+        upload = _upload(spool_dir, absent, has_traces)
         return f"no master at {absent} (STEPWELL_SERVER names another): {_first_at(absent)} (later {upload}), then {report}"
     return f"not stored yet, its agent goes on: {report}, or stepwell agent status"
+
+
+def _upload(spool_dir: str, server: str, has_traces: bool) -> str:
+    """The command. Traces lie outside of the spool."""
+    import shlex
+
+    words = ["stepwell", "upload", *(["--named-files"] if has_traces else []), *(["--server", server] if server else [])]
+    return " ".join(map(shlex.quote, [*words, spool_dir]))
 
 
 def _first_at(address: str) -> str:

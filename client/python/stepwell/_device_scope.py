@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+from stepwell import _checks
 from stepwell._load import core
 from stepwell.hooks import _device
 
@@ -22,6 +23,7 @@ class DeviceScope(core.Around):
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
+        self._is_taken = _checks.is_scope_name(scope.name)  # else the host records nothing either
         self._tokens: list[tuple[Device | None, Any]] = []
 
     @property
@@ -29,7 +31,7 @@ class DeviceScope(core.Around):
         return self._scope.name
 
     def _begin(self) -> None:
-        if threading.current_thread() is threading.main_thread():
+        if self._is_taken and threading.current_thread() is threading.main_thread():
             begun_count = len(self._tokens)
             try:
                 self._tokens.append(begin(self.name))

@@ -40,8 +40,11 @@ def trial_name(given: str | None) -> str | None:
     if program.startswith("-"):  # of python -c
         program = "python"
     if program == "ipykernel_launcher.py":  # each notebook's; Jupyter's server says which one it is
-        program = os.path.basename(os.environ.get("JPY_SESSION_NAME", "")).rsplit(".ipynb", 1)[0] or "notebook"
-    stem = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in program.rsplit(".py", 1)[0])
+        program = os.path.basename(os.environ.get("JPY_SESSION_NAME", ""))
+        program = "notebook" if program in ("", ".ipynb") else program
+    ending = next((known for known in (".ipynb", ".py") if program.endswith(known)), "")
+    program = program[: len(program) - len(ending)]
+    stem = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "_" for c in program)
     stem = stem.lstrip("-.")  # no option, and no hidden file
     return f"{stem[:64] or 'python'}-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}-{os.urandom(2).hex()}"
 
@@ -95,6 +98,14 @@ def agent(given: str | None) -> str | None:
     return beside if os.access(beside, os.X_OK) else None
 
 
+def built_without(message: str) -> str:
+    """What to do where no agent's program is found: else the package brings one."""
+    if not message.startswith("no agent: there is no program stepwell"):
+        return ""
+    return ("; this package was built without its own: cmake --build build/release --target stepwell_alone, then install it anew "
+            "(or STEPWELL_WHEEL_PROGRAM=FILE takes another build's; docs/python.md, the first lines)")  # fmt: skip
+
+
 def uploads_traces() -> bool:
     """Whether the recorder takes STEPWELL_TRACES, and what is recorded there is to be uploaded."""
     return os.environ.get("STEPWELL_TRACES", "").startswith("/") and os.environ.get("STEPWELL_TRACES_UPLOAD") != "0"
@@ -128,10 +139,16 @@ def _system_root() -> str:
     return os.environ.get("STEPWELL_SYSTEM_ROOT") or "/run/stepwell"
 
 
+def named_server(given: str | None) -> str:
+    """The master that somebody named, as address; empty where nobody did."""
+    named: str = given or os.environ.get("STEPWELL_SERVER") or ""
+    return "" if named == "offline" else named
+
+
 def absent_server(given: str | None) -> str:
     """The address that somebody named, where nobody listens; empty of others. A name is not looked up, which may take
     longer than an exit should."""
-    named: str = given or os.environ.get("STEPWELL_SERVER") or ""
+    named = named_server(given)
     host, _, port = named.rpartition(":")
     number = "127.0.0.1" if host == "localhost" else host.strip("[]")
     is_number = ":" in number or number.replace(".", "").isdigit()

@@ -11,7 +11,7 @@ from _thread import RLock  # type: ignore[attr-defined]  # older declarations la
 from stepwell import _capture_door, _checks, _hooks_door, _parts
 from stepwell._closings import Closings, are_stored_within
 from stepwell._load import core, is_absent
-from stepwell._tell import described, is_quiet, say, warn
+from stepwell._tell import described, is_disabled, is_quiet, say, warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ class Run(core.Recording):
     @property
     def state(self) -> str:
         """recording, memory only, disabled; off until on() or its schedule switches it on; closed."""
-        state = _STATES[core.state()]
-        is_off = not self._is_on and not self._is_closed and not is_absent and self._pid == os.getpid()
-        return "off" if state == "closed" and is_off else state
+        state = "closed" if self._is_closed else _STATES[core.state()]  # of which another may be open
+        is_off = state == "closed" and not (self._is_closed or self._is_on or is_absent or self._pid != os.getpid())
+        return state if not is_off else "disabled" if is_disabled() else "off"
 
     @property
     def message(self) -> str:
@@ -108,12 +108,18 @@ class Run(core.Recording):
 
         return _stepping.planned(self, super().steps(loader, start=start), loader, start, epoch, batch_in_epoch)
 
-    def device_scope(self, name: str) -> DeviceScope:
-        """As scope(), and timed on the GPU, too, where torch uses one: by CUDA events on the current stream, which nobody
-        waits for. It costs what two events do."""
-        from stepwell._device_scope import DeviceScope
+    if TYPE_CHECKING:
 
-        return DeviceScope(self.scope(name))
+        def device_scope(self, name: str) -> DeviceScope: ...
+
+    else:  # what is no name scope() refuses, and raises nothing
+
+        def device_scope(self, *arguments, **named):
+            """As scope(), and timed on the GPU, too, where torch uses one: by CUDA events on the current stream, which
+            nobody waits for. It costs what two events do."""
+            from stepwell._device_scope import DeviceScope
+
+            return DeviceScope(self.scope(*arguments, **named))
 
     def on(self, *, interval: float | None = None, groups: str | Iterable[str] | None = None) -> None:
         """Records, and samples the machine; what is given is so from now on. Again: changes nothing."""
@@ -189,7 +195,7 @@ class Run(core.Recording):
             closings, unknown_count = self._closings.take(), self._closings.unknown_count
         if closings and are_stored_within(closings, max(0, round((until - time.monotonic()) * 1000))):
             self._is_stored, self._unknown_count = unknown_count == 0, unknown_count
-        was_never_due = self._schedule is not None and self._window_count == 0 and not _is_disabled()
+        was_never_due = self._schedule is not None and self._window_count == 0 and not is_disabled()
         if was_never_due and self._options["shows"] and self._pid == os.getpid():
             say("stepwell: nothing is recorded: no window of the schedule came; it follows loops over run.steps, those of "
                 "stepwell.integrations, and else those over a DataLoader where torch is hooked")  # fmt: skip
@@ -269,7 +275,9 @@ class Run(core.Recording):
         message = core.message()
         # Said once, not at each on(); that of an offline run comes with its end.
         if message and not message.startswith("offline:") and not self._was_recorded:
-            say(f"stepwell: {message}{_built_without(message)}")
+            from stepwell import _identity
+
+            say(f"stepwell: {message}{_identity.built_without(message)}")
         self._was_recorded = True
         core.capture_by(_capture_door.tend)
 
@@ -308,7 +316,8 @@ class Run(core.Recording):
         is_late = not self._is_stored and not self._last_message and self._unknown_count == 0
         ending = _closing.ending(self.trial, self._is_stored, self._last_message, page, unknown_count=self._unknown_count,
                                  absent=_identity.absent_server(options["server"]) if is_late else "",
-                                 spool_dir=_identity.spool_root(options["spool_dir"]), has_traces=_identity.uploads_traces())  # fmt: skip
+                                 spool_dir=_identity.spool_root(options["spool_dir"]),
+                                 server=_identity.named_server(options["server"]), has_traces=_identity.uploads_traces())  # fmt: skip
         said = _closing.lines(self._steps, self._steps_ns, self._paths, ending, self._dropped_count)
         said[-1:-1] = _hooks_door.lines_at_end(self._steps > 0, {path.rpartition("/")[2] for path in self._paths})
         say("\n".join(said))
@@ -412,18 +421,6 @@ def _close_with_child() -> None:
     process, util = sys.modules.get("multiprocessing.process"), sys.modules.get("multiprocessing.util")
     if process is not None and util is not None and process.parent_process() is not None:
         util.Finalize(None, _close_at_exit, exitpriority=-1)
-
-
-def _built_without(message: str) -> str:
-    """What to do where no agent's program is found: else the package brings one."""
-    if not message.startswith("no agent: there is no program stepwell"):
-        return ""
-    return ("; this package was built without its own: cmake --build build/release --target stepwell_alone, then install it anew "
-            "(or STEPWELL_WHEEL_PROGRAM=FILE takes another build's; docs/python.md, the first lines)")  # fmt: skip
-
-
-def _is_disabled() -> bool:
-    return os.environ.get("STEPWELL_DISABLED", "0") not in ("", "0")
 
 
 def open_run() -> Run | None:

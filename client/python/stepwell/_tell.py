@@ -39,6 +39,11 @@ def is_quiet() -> bool:
     return _is_mute or os.environ.get("STEPWELL_QUIET", "0") not in ("", "0")
 
 
+def is_disabled() -> bool:
+    """Nothing is recorded, whoever asks for it."""
+    return os.environ.get("STEPWELL_DISABLED", "0") not in ("", "0")
+
+
 def say(text: str) -> None:
     """Lines on stderr, unless STEPWELL_QUIET is set."""
     stderr = sys.stderr

@@ -4,6 +4,7 @@ recorded = []
 _now_ms = 0.0
 _done_ms = -1.0
 device = 0
+used = 1
 
 
 def is_initialized():
@@ -19,9 +20,9 @@ def current_device():
 
 
 def memory_stats(device):
-    stats = {f"{name}.all.{kind}": value for name, value in (("allocated_bytes", 1), ("active_bytes", 2),
-             ("reserved_bytes", 3), ("inactive_split_bytes", 4)) for kind in ("current", "peak")}  # fmt: skip
-    return {**stats, "num_alloc_retries": 5}
+    stats = {f"{name}.all.{kind}": value * used * factor for name, value in (("allocated_bytes", 1), ("active_bytes", 2),
+             ("reserved_bytes", 3), ("inactive_split_bytes", 4)) for kind, factor in (("current", 1), ("peak", 10))}  # fmt: skip
+    return {**stats, "num_alloc_retries": 5 * used}
 
 
 def work(milliseconds):
