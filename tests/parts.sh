@@ -307,7 +307,7 @@ part_frameworks() {
   reader_environment notebook "a notebook's kernel" && local -x STEPWELL_NOTEBOOK_PYTHON=$readers/notebook/bin/python
   "$root/deploy/install_packages.sh" python39 >"$results/python39.log" 2>&1 || skip "another Python" "pypy3 cannot be installed"
   STEPWELL_FRAMEWORKS_PYTHON=$folder/bin/python python_tests frameworks "${program%/*}" \
-    test_frameworks test_torch test_native_capture test_tensorboard.TorchPluginTest test_perfetto test_notebook test_absent
+    test_frameworks test_torch test_native_capture test_tensorboard.TorchPluginTest test_perfetto test_notebook test_absent test_docs.TutorialTest
 }
 
 # What others read of ours, by their own readers: Perfetto's published descriptors, NVTX, TensorBoard with both plugins, over what

@@ -20,11 +20,17 @@ def python() -> str:
     return os.environ.get(_VARIABLE) or sys.executable
 
 
+def _torch_path() -> list[str]:
+    """Debian's packages, where it is theirs that are used and this interpreter is another that can load them."""
+    torch = os.environ.get("PRODUCT_TORCH", "")
+    return [torch] if torch and not os.environ.get(_VARIABLE) else []
+
+
 @functools.cache
 def reason_to_skip(module: str) -> str:
     """Empty where that interpreter has the module, and can take the package's extension."""
     code = f"import sys; print(sys.version_info[:2]); import {module}"
-    environment = {**os.environ, "KERAS_BACKEND": "torch"}
+    environment = {**os.environ, "KERAS_BACKEND": "torch", "PYTHONPATH": ":".join(_torch_path())}
     done = subprocess.run([python(), "-c", code], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.DEVNULL, text=True)  # fmt: skip
     if done.returncode != 0:
@@ -56,6 +62,7 @@ class FrameworkTest(ProductTest):
         """Runs it under the interpreter of the frameworks. A warning of ours fails it."""
         more = {"PYTHONPATH": package_path(), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "HF_HUB_OFFLINE": "1",
                 **({"STEPWELL_TRIAL": trial} if trial else {}), **variables}  # fmt: skip
+        more["PYTHONPATH"] = ":".join([more["PYTHONPATH"], *_torch_path()])
         out, err = self.run_trial(source, variables=more, interpreter=python(), wait_s=wait_s)
         self.assertNotIn("is not recorded:", err)
         return out, err

@@ -7,6 +7,7 @@ import re
 import tempfile
 import unittest
 
+import frameworks
 import product
 from product import ProductTest
 from test_hooks import by_run
@@ -38,7 +39,7 @@ class DocsTest(ProductTest):
 
 
 class TutorialTest(ProductTest):
-    """The scripts of docs/tutorial-loader.md, of 96 images for 3200."""
+    """The scripts of docs/tutorial-loader.md, of 96 images for 3200, or 640 where there are two ranks."""
 
     def test_they_say_what_the_page_says(self):
         torch = os.environ.get("PRODUCT_TORCH", "")
@@ -58,13 +59,31 @@ class TutorialTest(ProductTest):
         self.assert_three_steps(said, self.trial)
         said = by_run(folder, "--trial", f"{self.trial}.plain", product.python(), "plain.py", "2", variables=variables)
         self.assert_three_steps(said, f"{self.trial}.plain")
-        # Debian's launcher, of torch 1.13 on Python 3.11, takes no redirection but of stdout alone.
-        words = (product.python(), "-m", "torch.distributed.run", "--standalone", "--nproc_per_node=2", "--redirects=1",
-                 "--tee=1", f"--log_dir={folder}", "plain.py", "0")  # fmt: skip
-        said = by_run(folder, "--trial", f"{self.trial}.ranks", *words, variables=variables)
-        self.assertEqual(1, said.count("stepwell: 2 steps of "), said)
-        ranks = [sample.labels["rank"] for sample in self.samples(f"{self.trial}.ranks") if sample.name == "step"]
-        self.assertEqual(["0", "0", "1", "1"], sorted(ranks))
+        (folder / "plain.py").write_text(plain.replace("return 96", "return 640"))
+        fetches = [self.fetches_of_ranks(folder, workers, variables) for workers in (0, 4)]
+        for rank in ("0", "1"):
+            without, with_workers = (found[rank] for found in fetches)
+            self.assertLess(sum(with_workers), sum(without), f"rank {rank}: {fetches}")
+
+    def fetches_of_ranks(self, folder: pathlib.Path, workers: int, variables: dict[str, str]) -> dict[str, list[float]]:
+        """Of a training on two ranks, which has ten steps: how long each fetch took, by rank."""
+        trial = f"{self.trial}.ranks.{workers}"
+        launcher = pathlib.Path(frameworks.python()).with_name("torchrun")
+        if "STEPWELL_FRAMEWORKS_PYTHON" in os.environ and launcher.exists():
+            words = [str(launcher)]
+            variables = {**variables, "PYTHONPATH": frameworks.package_path()}
+        else:
+            # Debian's launcher, of torch 1.13 on Python 3.11, takes no redirection but of stdout alone.
+            words = [product.python(), "-m", "torch.distributed.run", "--redirects=1", "--tee=1", f"--log_dir={folder}"]
+        said = by_run(folder, "--trial", trial, *words, "--standalone", "--nproc_per_node=2", "plain.py", str(workers),
+                      variables=variables)  # fmt: skip
+        self.assertEqual(1, said.count("stepwell: 10 steps of "), said)
+        found: dict[str, dict[int, float]] = {"0": {}, "1": {}}
+        for sample in self.samples(trial):
+            if sample.name == "dataloader_next" and sample.batch >= 0:
+                found[sample.labels["rank"]][sample.batch] = sample.value
+        self.assertEqual([list(range(10))] * 2, [sorted(of_rank) for of_rank in found.values()], said)
+        return {rank: list(of_rank.values()) for rank, of_rank in found.items()}
 
     def assert_three_steps(self, said: str, trial: str) -> None:
         self.assertIn("stepwell: 3 steps of ", said)

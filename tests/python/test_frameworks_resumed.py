@@ -2,8 +2,39 @@
 
 import unittest
 
+import test_frameworks
 from frameworks import FrameworkTest
 from test_frameworks import COMPOSER, DEEPSPEED
+
+
+class LightningTest(FrameworkTest):
+    module = "pytorch_lightning"
+
+    def test_a_training_that_resumes_within_an_epoch(self):
+        """After four batches of six, each a step of the optimizer, or each second one. It trained on after its checkpoint."""
+        for accumulated, max_steps in ((1, 5), (2, 3)):
+            for ours in ("callbacks=[Other(), StepwellCallback(), *more]", "profiler=StepwellProfiler(), callbacks=[Other(), *more]"):
+                trial = f"{self.trial}.{accumulated}.{ours.partition('=')[0]}"
+                with self.subTest(trial):
+                    self.train(test_frameworks.LightningTest.MODEL + f"""
+    import glob, tempfile
+    from stepwell.integrations.lightning import StepwellCallback, StepwellProfiler
+    folder = tempfile.mkdtemp()
+    saves = pl.callbacks.ModelCheckpoint(folder, every_n_train_steps={4 // accumulated})
+    def one(*more, **until): return trainer({ours}, accumulate_grad_batches={accumulated}, **until)
+    one(saves, max_steps={max_steps}).fit(Model(), loader())
+    (path,) = glob.glob(folder + "/*.ckpt")     # by the callback: what is saved after the training is at its epoch's end
+    one(max_epochs=3, enable_checkpointing=False).fit(Model(), loader(), ckpt_path=path, weights_only=False)
+    """, trial=trial)
+                    steps = sorted([*range(max_steps * accumulated), *range(4, 18)])
+                    for name in ("step", "train_batch", "samples_per_second", "callback/Other/on_train_batch_end"):
+                        self.assertEqual(steps, self.batches_of(name, trial=trial), name)
+                    self.assertEqual(steps, self.batches_of("dataloader_next", {"loader": "train"}, trial))
+                    of_optimizer = [batch for batch in steps if batch % accumulated == accumulated - 1]
+                    for name in ("train_batch/optimizer_step", "step_lr_schedulers"):
+                        self.assertEqual(of_optimizer, self.batches_of(name, trial=trial), name)
+                    # Each of the two trainings tells the epoch that it begins in.
+                    self.assert_epochs({0: 0.0, 4: 0.0, 6: 1.0, 12: 2.0}, trial)
 
 
 class ComposerTest(FrameworkTest):
