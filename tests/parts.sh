@@ -2,11 +2,14 @@
 # Sourced by tests/run.sh, whose pass, fail, skip, check and count_junit they call.
 
 parts=(packages scripts layout format proto release asan tsan install python quickstart web bench)
-long_parts=(repeat upgrade clang fuzz asan_whole processes tidy benches follow readers frameworks conformance)
+long_parts=(repeat upgrade clang fuzz asan_whole processes tidy benches follow readers frameworks pythons conformance)
 # What the long ones are given, with room to spare, on two cores with a compiler's cache that knows most of it (CONTRIBUTING.md says how long without).
 declare -A minutes_of_part=([release]=20 [asan]=17 [tsan]=11 [web]=10 [bench]=6)
 # A run without them proves too little to end well: where they have no time left it fails.
 parts_of_need=(release asan tsan)
+
+# shellcheck source=tests/python/parts.sh
+source "${BASH_SOURCE[0]%/*}/python/parts.sh"
 
 git_here() { git -c safe.directory='*' -C "$root" "$@"; }
 
@@ -254,91 +257,6 @@ page_in_browser() {
   esac
   [[ -s $rows ]] || { fail "the page in a browser" "it ended before its tests did: see ${log#"$root"/}"; return; }
   count_rows "the page in a browser:" <"$rows"
-}
-
-# The package as pip installs it into a fresh virtual environment, beside the programs that were built.
-part_python() {
-  local program=$root/build/release/bin/stepwell
-  # With what the package brings, whose objects are the program's: a second's work for the linker.
-  build release stepwell stepwell_alone || return
-  # 150 MB to fetch, for a few tests: where it cannot be, they are skipped by name.
-  "$root/deploy/install_packages.sh" torch >"$results/torch.log" 2>&1 || skip "hooks of torch" "python3-torch cannot be installed"
-  python_tests python "${program%/*}"
-  if command -v mypy >/dev/null; then
-    check "python types" mypy --cache-dir build/mypy --config-file client/python/pyproject.toml client/python/stepwell
-    check "types of a training" env MYPYPATH=client/python mypy --cache-dir build/mypy --config-file client/python/pyproject.toml \
-      --warn-unused-ignores tests/python/typed_training.py
-  else
-    skip "python types" "mypy is not installed"
-  fi
-}
-
-# python_tests LABEL BIN [PATTERN...]: each test of tests/python/run.py counts by itself.
-python_tests() {
-  local label=$1 rows=$results/$1_rows.txt log=$results/$1_tests.log
-  shift
-  rm -f "$rows"
-  start_dots
-  python3 tests/python/run.py --rows "$rows" "$@" >"$log" 2>&1
-  stop_dots
-  [[ -s $rows ]] || { tail -n 40 "$log" | sed 's/^/    /'; fail "$label" "it ended before its tests did: see ${log#"$root"/}"; return; }
-  grep -E '^Ran [0-9]+ tests' "$log"
-  grep -qE $'^(failed|flaky)\t' "$rows" && tail -n 60 "$log" | sed 's/^/    /'
-  count_rows "$label" <"$rows"
-}
-
-# The integrations beside the real frameworks, some 5 GB of them, which stay in a folder outside of the checkout.
-part_frameworks() {
-  local program=$root/build/release/bin/stepwell folder=${STEPWELL_FRAMEWORKS:-${TMPDIR:-/var/tmp}/stepwell-frameworks-$UID}
-  [[ -x $program ]] || build release stepwell || return
-  [[ -x $folder/bin/python ]] || python3 -m venv "$folder" || { fail frameworks "no virtual environment in $folder"; return; }
-  start_dots
-  "$folder/bin/python" -m pip install -q -r tests/python/frameworks.txt >"$results/frameworks_pip.log" 2>&1
-  local rc=$?
-  stop_dots
-  ((rc == 0)) || {
-    tail -n 5 "$results/frameworks_pip.log" | sed 's/^/    /'
-    skip frameworks "pip could not fetch them (no network?)"
-    return
-  }
-  # Kineto's files, too: part `readers` has those of Debian's torch.
-  reader_environment tensorboard "TensorBoard's reader of Kineto's files" && local -x STEPWELL_TENSORBOARD_PYTHON=$readers/tensorboard/bin/python
-  reader_environment perfetto "Perfetto's descriptors of Kineto's traces" --require-hashes && local -x STEPWELL_PERFETTO_PYTHON=$readers/perfetto/bin/python
-  reader_environment notebook "a notebook's kernel" && local -x STEPWELL_NOTEBOOK_PYTHON=$readers/notebook/bin/python
-  "$root/deploy/install_packages.sh" python39 >"$results/python39.log" 2>&1 || skip "another Python" "pypy3 cannot be installed"
-  STEPWELL_FRAMEWORKS_PYTHON=$folder/bin/python python_tests frameworks "${program%/*}" \
-    test_frameworks test_torch test_native_capture test_tensorboard.TorchPluginTest test_perfetto test_notebook test_absent test_docs.TutorialTest
-}
-
-# What others read of ours, by their own readers: Perfetto's published descriptors, NVTX, TensorBoard with both plugins, over what
-# torch, JAX and TensorFlow wrote. 3 GB, which stays in folders outside of the checkout, each with a protobuf of its own.
-readers=${STEPWELL_READERS:-${TMPDIR:-/var/tmp}/stepwell-readers-$UID}
-part_readers() {
-  local program=$root/build/release/bin/stepwell
-  [[ -x $program ]] || build release stepwell || return
-  "$root/deploy/install_packages.sh" torch >"$results/torch.log" 2>&1 || skip "readers of torch's traces" "python3-torch cannot be installed"
-  reader_environment perfetto "Perfetto's descriptors" --require-hashes && export STEPWELL_PERFETTO_PYTHON=$readers/perfetto/bin/python
-  reader_environment tensorboard "TensorBoard's readers" && export STEPWELL_TENSORBOARD_PYTHON=$readers/tensorboard/bin/python
-  reader_environment tensorflow "TensorFlow's profiler" && export STEPWELL_TENSORFLOW_PYTHON=$readers/tensorflow/bin/python
-  reader_environment nvtx "NVTX's ranges" --require-hashes && export STEPWELL_NVTX_PYTHON=$readers/nvtx/bin/python
-  # None: each has been skipped by name.
-  [[ -n ${STEPWELL_PERFETTO_PYTHON:-}${STEPWELL_TENSORBOARD_PYTHON:-}${STEPWELL_NVTX_PYTHON:-} ]] &&
-    python_tests readers "${program%/*}" test_perfetto test_tensorboard test_nvtx test_keras_tensorflow
-}
-
-# reader_environment NAME WHAT [OPTION...]: what tests/python/NAME.txt names, in a virtual environment of its own below $readers.
-reader_environment() {
-  local name=$1 what=$2 rc
-  shift 2
-  start_dots
-  { [[ -x $readers/$name/bin/python ]] || python3 -m venv "$readers/$name"; } >"$results/${name}_pip.log" 2>&1 &&
-    "$readers/$name/bin/python" -m pip install -q "$@" -r "tests/python/$name.txt" >>"$results/${name}_pip.log" 2>&1
-  rc=$?
-  stop_dots
-  ((rc == 0)) && return
-  tail -n 5 "$results/${name}_pip.log" | sed 's/^/    /'
-  skip "$what" "pip could not fetch them (no network?)"
-  return 1
 }
 
 # The first README command as a person would run it, on a data directory of its own; then what the demo

@@ -1,5 +1,7 @@
 """What is seen of a training without a line in it, with a torch that is made of little."""
 
+from __future__ import annotations
+
 import os
 import pathlib
 import subprocess
