@@ -90,7 +90,7 @@ class ComposerTest(WindowsTest):
 
     def test_windows_of_each_epoch(self):
         self.train(COMPOSER + _INIT + """
-    one = trainer(Other(), StepwellCallback(run), train_dataloader=loader(), max_duration="2ep", algorithms=[Scale()])
+    one = trainer(StepwellCallback(run), Other(), train_dataloader=loader(), max_duration="2ep", algorithms=[Scale()])
     one.fit(); one.close()
     """)
         self.assert_windows("callback/Other/batch_end", "algorithm/Scale/after_loss", "event/batch", "train_batch/backward",
