@@ -15,7 +15,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-class ForkedWorkersTest : public SpineTest {
+// How many at a time.
+class ForkedWorkersTest : public SpineTest, public ::testing::WithParamInterface<int> {
  protected:
   // How often each number was stored, by the label worker; "" = without.
   std::map<std::string, std::map<int, int>> Numbers() {
@@ -37,7 +38,7 @@ class ForkedWorkersTest : public SpineTest {
   }
 };
 
-TEST_F(ForkedWorkersTest, AgentRule11_EachSampleOfEachWorkerIsStoredOnceHoweverItEnds) {
+TEST_P(ForkedWorkersTest, AgentRule11_EachSampleOfEachWorkerIsStoredOnceHoweverItEnds) {
   StartMaster();
   const std::string spool = scratch_ / "spool";
   ASSERT_EQ(mkdir(spool.c_str(), 0700), 0);
@@ -46,26 +47,31 @@ TEST_F(ForkedWorkersTest, AgentRule11_EachSampleOfEachWorkerIsStoredOnceHoweverI
                "--spool-dir", spool},
               {}, scratch_ / "agent.log");
   ChildProcess loader;
-  loader.Start({BuiltProgram("forking_loader"), spool, "forking"}, {}, scratch_ / "loader.log");
+  const int workers = GetParam();
+  loader.Start({BuiltProgram("forking_loader"), spool, "forking", absl::StrCat(workers)}, {},
+               scratch_ / "loader.log");
   ASSERT_EQ(loader.Wait(absl::Seconds(60)), "exit 0");
   ASSERT_TRUE(client_->Flush().ok());
 
   std::map<int, int> all;
   std::set<std::string> labels;
-  std::map<std::string, std::set<int>> recorders;  // of each label, epoch * 10 + worker
+  std::map<std::string, std::set<int>> recorders;  // of each label, epoch * 100 + worker
   for (const auto& [label, numbers] : Numbers()) {
     labels.insert(label);
     for (const auto& [number, count] : numbers) {
       all[number] += count;
-      recorders[label].insert(number / 1'000'000 * 10 + number / 10'000 % 100);
+      recorders[label].insert(number / 1'000'000 * 100 + number / 10'000 % 100);
     }
   }
-  EXPECT_THAT(labels, ElementsAre("", "0", "1", "2", "3"));
-  EXPECT_THAT(recorders[""], ElementsAre(4, 14, 24));
-  for (const std::string label : {"0", "1", "2", "3"}) {
+  EXPECT_THAT(recorders[""], ElementsAre(workers, 100 + workers, 200 + workers));
+  std::set<std::string> wanted = {""};
+  for (int worker = 0; worker < workers; ++worker) {
+    const std::string label = absl::StrCat(worker);
+    wanted.insert(label);
     EXPECT_EQ(recorders[label].size(), 3u) << label;  // one process in each epoch
   }
-  EXPECT_EQ(all.size(), 3u * 5 * 1000);
+  EXPECT_EQ(labels, wanted);
+  EXPECT_EQ(all.size(), 3u * (static_cast<std::size_t>(workers) + 1) * 1000);
   for (const auto& [number, count] : all) ASSERT_EQ(count, 1) << number;
 
   // Nothing of the workers is left.
@@ -79,6 +85,9 @@ TEST_F(ForkedWorkersTest, AgentRule11_EachSampleOfEachWorkerIsStoredOnceHoweverI
   agent.Signal(SIGTERM);
   EXPECT_EQ(agent.Wait(absl::Seconds(30)), "exit 0");
 }
+
+INSTANTIATE_TEST_SUITE_P(AFewAndMany, ForkedWorkersTest, ::testing::Values(4, 64),
+                         [](const auto& info) { return absl::StrCat(info.param); });
 
 }  // namespace
 }  // namespace stepwell::testing

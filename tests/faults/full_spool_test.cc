@@ -1,5 +1,5 @@
-// The spool's file system is full, or may only be read. Training goes on as before; what could not
-// be kept is counted and declared; another agent beside it, with a spool elsewhere, notices nothing.
+// The spool's file system is full, or may only be read, or the spool has reached its bound. Training goes on as before; what
+// could not be kept is counted and declared; another agent beside it, with a spool elsewhere, notices nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -137,6 +137,44 @@ TEST(FullSpoolTest, AReadOnlyDiskLeavesTheTrainingAlone) {
   EXPECT_EQ(scene.ReadLedgers().samples.size(), 2U * 500 * 10) << scene.Logs();
   neighbour.ExpectUnharmed();
   scene.Say(scene.Logs());
+  EXPECT_EQ(master.Stop(), "exit 0") << master.LogTail();
+}
+
+// The oldest frames go, while the master is away; a gap counts them, and nothing else is missing.
+TEST(FullSpoolTest, ABoundThatIsReachedCostsTheOldestWhichAreDeclared) {
+  Scene scene("bounded spool");
+  MasterProcess master({.scratch = scene.path("")});
+  MasterClient client(master.grpc_address());
+  const auto committed = [&] {
+    const auto status = client.Status();
+    return status ? status->chunks_committed() : 0;
+  };
+  ASSERT_TRUE(master.StartAndWait()) << master.LogTail();
+  scene.StartAgent(master.grpc_address(), {"--spool-bytes-max", "1048576"});
+  scene.StartTrainer(0, {{"--scopes", "0"}, {"--rate", "2000"}});
+  ASSERT_TRUE(scene.Await("10 chunks", absl::Seconds(30), [&] { return committed() >= 10; }))
+      << scene.Logs();
+  master.Pause();
+  EXPECT_TRUE(scene.Await("the bound is reached", absl::Seconds(120), [&] {
+    return ReadText(scene.path("agent.log")).find("spool_full") != std::string::npos;
+  })) << scene.Logs();
+  const std::size_t full_at = scene.ReadLedgers().samples.size();
+  EXPECT_TRUE(scene.Await("30,000 samples more", absl::Seconds(120), [&] {
+    return scene.ReadLedgers().samples.size() >= full_at + 30'000;
+  })) << scene.Logs();
+  EXPECT_TRUE(scene.agent().running());
+  master.Continue();
+  scene.StopProducers(absl::Seconds(60));
+  const Verdict verdict =
+      scene.ExpectExact(master, Demand::kRecorded, {.causes = {Cause::kSpoolFull}});
+  EXPECT_GT(verdict.declared_count, 0U);
+  // Counted to the last one.
+  std::uint64_t told_count = 0;
+  for (const StoredGap& gap : scene.stored().gaps) {
+    if (gap.cause == Cause::kSpoolFull) told_count += static_cast<std::uint64_t>(gap.sample_count);
+  }
+  EXPECT_EQ(verdict.declared_count, told_count);
+  EXPECT_EQ(scene.ReadLedgers().dropped_count, 0U);
   EXPECT_EQ(master.Stop(), "exit 0") << master.LogTail();
 }
 

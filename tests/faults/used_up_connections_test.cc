@@ -1,8 +1,9 @@
-// Others use up all connections of a PostgreSQL that is not the master's own, and end the master's sessions:
-// it gets in no more (53300). Nothing may be rejected for it; with free places all goes on.
+// Others use up all connections of a PostgreSQL that is not the master's own. While it has its sessions, the master goes on by
+// them. Then they end these, too: it gets in no more (53300). Nothing may be rejected for it; with free places all goes on.
 #include <gtest/gtest.h>
 #include <libpq-fe.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,16 +35,20 @@ class Crowd {
     (void)Ask(
         "select pg_terminate_backend(pid) from pg_stat_activity where "
         "backend_type = 'client backend' and application_name <> 'crowd'");
+    TakeFree();
+    return Ask("select count(*) from pg_stat_activity where backend_type = 'client backend' "
+               "and application_name <> 'crowd'") == "0";
+  }
+  // All places that nobody has.
+  void TakeFree() {
     while (true) {
       Session session(PQconnectdb(url_.c_str()));
       if (PQstatus(session.get()) != CONNECTION_OK) {
         refusal_ = PQerrorMessage(session.get());
-        break;
+        return;
       }
       sessions_.push_back(std::move(session));
     }
-    return Ask("select count(*) from pg_stat_activity where backend_type = 'client backend' "
-               "and application_name <> 'crowd'") == "0";
   }
   void Leave() { sessions_.clear(); }
   std::size_t size() const { return sessions_.size(); }
@@ -61,6 +66,12 @@ class Crowd {
   std::string refusal_;
 };
 
+bool HasAckOf(const Ledger& ledger, int rank) {
+  return std::any_of(ledger.samples.begin(), ledger.samples.end(), [&](const LoggedSample& sample) {
+    return sample.rank == rank && sample.acked;
+  });
+}
+
 TEST(UsedUpConnectionsTest, AreAnOutageAndAllGoesOnAfterwards) {
   Scene scene("used up connections");
   const std::string url = testing::TestPostgres::Get().Durable().FreshDatabase();
@@ -77,6 +88,16 @@ TEST(UsedUpConnectionsTest, AreAnOutageAndAllGoesOnAfterwards) {
   ASSERT_TRUE(scene.Await("20 chunks", absl::Seconds(60), [&] { return committed() >= 20; }))
       << scene.Logs() << master.LogTail();
   Crowd crowd(url);
+  crowd.TakeFree();
+  scene.Say(absl::StrCat(crowd.size(), " sessions beside the master's; ", crowd.refusal()));
+  scene.StartRawWriter(11, master.grpc_address());
+  const std::uint64_t beside = committed();
+  EXPECT_TRUE(
+      scene.Await("40 chunks, of one more writer, too", absl::Seconds(60),
+                  [&] { return committed() >= beside + 40 && HasAckOf(scene.ReadLedgers(), 11); }))
+      << scene.Logs() << master.LogTail();
+  EXPECT_EQ(client.Flush(), "");
+  EXPECT_TRUE(client.Trial("faults"));
   ASSERT_TRUE(scene.Await("no place is left", absl::Seconds(60), [&] { return crowd.TakeAll(); }))
       << crowd.refusal();
   scene.Say(absl::StrCat(crowd.size(), " sessions; ", crowd.refusal()));

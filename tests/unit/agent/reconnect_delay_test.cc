@@ -53,12 +53,15 @@ TEST(ReconnectDelayTest, AnAnswerMakesItShortAgain) {
 
 TEST(ReconnectDelayTest, AgentsThatLostOneMasterDoNotComeBackTogether) {
   std::set<absl::Duration> tenth_waits;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 200; ++i) {
     ReconnectDelay delay(ReconnectDelay::Options(), absl::ZeroDuration());
     for (int k = 0; k < 9; ++k) (void)delay.Next(absl::ZeroDuration());
     tenth_waits.insert(delay.Next(absl::ZeroDuration()));
   }
-  EXPECT_GT(tenth_waits.size(), 15u);
+  EXPECT_GT(tenth_waits.size(), 150u);
+  // All over the second that they have.
+  EXPECT_LT(*tenth_waits.begin(), absl::Milliseconds(250));
+  EXPECT_GT(*tenth_waits.rbegin(), absl::Milliseconds(850));
 }
 
 }  // namespace

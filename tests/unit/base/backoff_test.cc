@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace stepwell {
 namespace {
 
@@ -29,6 +31,23 @@ TEST(BackoffTest, TwoClientsDoNotComeBackTogether) {
   int same = 0;
   for (int attempt = 0; attempt < 50; ++attempt) same += one.NextDelay() == two.NextDelay() ? 1 : 0;
   EXPECT_LT(same, 3);
+}
+
+// Full jitter: over all of the range, not a tenth around its middle.
+TEST(BackoffTest, DelaysLieAllOverTheirRange) {
+  const absl::Duration first = absl::Seconds(1), longest = absl::Seconds(8);
+  Backoff backoff({.first = first, .longest = longest});
+  absl::Duration least = absl::InfiniteDuration(), most = absl::ZeroDuration();
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    const absl::Duration delay = backoff.NextDelay();
+    if (attempt < 3) continue;  // the range still grows
+    least = std::min(least, delay);
+    most = std::max(most, delay);
+  }
+  // 0.95^997 is 1e-22.
+  const absl::Duration twentieth = (longest - first / 2) / 20;
+  EXPECT_LT(least, first / 2 + twentieth);
+  EXPECT_GT(most, longest - twentieth);
 }
 
 }  // namespace
