@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,8 @@ namespace {
 
 // Acks are promised within 50 ms; well beyond, someone should look at the database's disk.
 constexpr absl::Duration kSlowCommit = absl::Milliseconds(250);
+// A database may be away for a night, and is tried each half second.
+constexpr absl::Duration kTellAgain = absl::Seconds(10);
 
 HeadChunkPtr MakeHead(CheckedChunk& chunk, std::int64_t received_time_us) {
   auto head = std::make_shared<HeadChunk>();
@@ -132,6 +135,8 @@ void GroupCommitter::Store(std::vector<CheckedChunk> chunks) {
   const CommitGroup group = BuildGroup(chunks, epoch, NextReceivedTime());
   Backoff backoff(options_.backoff);
   bool in_doubt = false;
+  std::string told_words;
+  SteadyTime tell_again = SteadyTime::InfinitePast();
   while (true) {
     absl::Status failed = failpoint::Check("before_commit");
     if (failed.ok()) {
@@ -165,7 +170,12 @@ void GroupCommitter::Store(std::vector<CheckedChunk> chunks) {
       }
       break;
     }
-    log::Warning("commit_failed", {{"chunks", chunks.size()}, {"status", failed.ToString()}});
+    // Its words once, and again where they are others or it lasts.
+    if (std::string words = failed.ToString(); words != told_words || tell_again.HasPassed()) {
+      log::Warning("commit_failed", {{"chunks", chunks.size()}, {"status", words}});
+      told_words = std::move(words);
+      tell_again = SteadyTime::Now() + kTellAgain;
+    }
     parts_.state.SetDatabase(failed);
     if (!WaitBeforeRetry(backoff) || parts_.state.epoch() != epoch) {
       EndAll(chunks, absl::UnavailableError("the database does not answer"));

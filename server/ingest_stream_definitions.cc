@@ -74,7 +74,7 @@ absl::Status IngestStream::FindSeries(TrialId trial_id, Fresh& fresh, std::int64
     for (std::size_t i = 0; i < fresh.size(); ++i) fresh[i].definition = std::move(wanted[i]);
   });
   out.clear();
-  Backoff backoff({.first = absl::Milliseconds(50), .longest = absl::Seconds(2)});
+  Backoff backoff({.first = absl::Milliseconds(50), .longest = absl::Seconds(1)});
   while (out.size() < wanted.size()) {
     // By turns of the store, which may have others wait long: a stream that ends waits for the next one alone.
     if (ended()) return end_status();

@@ -87,7 +87,7 @@ TEST_P(ForkedWorkersTest, AgentRule11_EachSampleOfEachWorkerIsStoredOnceHoweverI
 }
 
 INSTANTIATE_TEST_SUITE_P(AFewAndMany, ForkedWorkersTest, ::testing::Values(4, 64),
-                         [](const auto& info) { return absl::StrCat(info.param); });
+                         [](const auto& one) { return absl::StrCat(one.param); });
 
 }  // namespace
 }  // namespace stepwell::testing

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 
 #include "absl/strings/str_format.h"
 #include "tests/faults/database_text.h"
@@ -22,9 +23,18 @@ constexpr absl::Duration kPromised = absl::Seconds(2);
 
 class FirstAckTest : public ::testing::Test {
  protected:
-  static std::uint64_t Commits(MasterClient& client) {
+  // Nothing where it does not answer.
+  static std::optional<std::uint64_t> Commits(MasterClient& client) {
     const auto status = client.Status();
-    return status ? status->chunks_committed() : 0;
+    if (!status) return std::nullopt;
+    return status->chunks_committed();
+  }
+  // How many it has now.
+  static std::uint64_t AwaitCount(MasterClient& client) {
+    std::optional<std::uint64_t> count;
+    EXPECT_TRUE(
+        Eventually([&] { return (count = Commits(client)).has_value(); }, absl::Seconds(60)));
+    return count.value_or(0);
   }
   void StartProducers(const MasterProcess& master) {
     scene_.StartAgent(master.grpc_address());
@@ -43,9 +53,9 @@ class FirstAckTest : public ::testing::Test {
     MasterClient client(master.grpc_address());
     absl::Duration longest = absl::ZeroDuration();
     for (int i = 0; i < kKills; ++i) {
-      const std::uint64_t begin_count = Commits(client);
+      const std::uint64_t begin_count = AwaitCount(client);
       ASSERT_TRUE(scene_.Await("10 chunks", absl::Seconds(60),
-                               [&] { return Commits(client) >= begin_count + 10; }))
+                               [&] { return Commits(client).value_or(0) >= begin_count + 10; }))
           << scene_.Logs() << master.LogTail();
       kill();
       if (HasFatalFailure()) return;
@@ -54,9 +64,10 @@ class FirstAckTest : public ::testing::Test {
       if (HasFatalFailure()) return;
       const absl::Duration back = scene_.Elapsed();
       // Of a master that is another one from 0 on.
-      const std::uint64_t back_count = Commits(client);
+      const std::uint64_t back_count = AwaitCount(client);
       // Each is acked within milliseconds.
-      ASSERT_TRUE(Eventually([&] { return Commits(client) > back_count; }, absl::Seconds(60)))
+      ASSERT_TRUE(
+          Eventually([&] { return Commits(client).value_or(0) > back_count; }, absl::Seconds(60)))
           << scene_.Logs() << master.LogTail();
       const absl::Duration took = scene_.Elapsed() - back;
       longest = std::max(longest, took);

@@ -154,7 +154,8 @@ TEST(FullSpoolTest, ABoundThatIsReachedCostsTheOldestWhichAreDeclared) {
   scene.StartTrainer(0, {{"--scopes", "0"}, {"--rate", "2000"}});
   ASSERT_TRUE(scene.Await("10 chunks", absl::Seconds(30), [&] { return committed() >= 10; }))
       << scene.Logs();
-  master.Pause();
+  // Dead, not stopped: what it had not committed of what was sent is gone with it.
+  master.Kill();
   EXPECT_TRUE(scene.Await("the bound is reached", absl::Seconds(120), [&] {
     return ReadText(scene.path("agent.log")).find("spool_full") != std::string::npos;
   })) << scene.Logs();
@@ -163,18 +164,19 @@ TEST(FullSpoolTest, ABoundThatIsReachedCostsTheOldestWhichAreDeclared) {
     return scene.ReadLedgers().samples.size() >= full_at + 30'000;
   })) << scene.Logs();
   EXPECT_TRUE(scene.agent().running());
-  master.Continue();
+  ASSERT_TRUE(master.StartAndWait()) << master.LogTail();
   scene.StopProducers(absl::Seconds(60));
-  const Verdict verdict =
-      scene.ExpectExact(master, Demand::kRecorded, {.causes = {Cause::kSpoolFull}});
-  EXPECT_GT(verdict.declared_count, 0U);
+  // On a busy machine rings may be full, too.
+  const Allowance drops = scene.DropsOfRecorders();
+  const Verdict verdict = scene.ExpectExact(master, Demand::kRecorded,
+                                            {.causes = {Cause::kSpoolFull, Cause::kRingFull}});
   // Counted to the last one.
   std::uint64_t told_count = 0;
   for (const StoredGap& gap : scene.stored().gaps) {
     if (gap.cause == Cause::kSpoolFull) told_count += static_cast<std::uint64_t>(gap.sample_count);
   }
-  EXPECT_EQ(verdict.declared_count, told_count);
-  EXPECT_EQ(scene.ReadLedgers().dropped_count, 0U);
+  EXPECT_GT(told_count, 0U);
+  EXPECT_EQ(verdict.declared_count, told_count + drops.count_max);
   EXPECT_EQ(master.Stop(), "exit 0") << master.LogTail();
 }
 

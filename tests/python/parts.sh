@@ -61,12 +61,15 @@ part_pythons() {
   local -A seen=([$(python3 -c 'import sys; print(*sys.version_info[:2], sep=".")')]=python3)
   [[ -x $program ]] || build release stepwell || return
   IFS=: read -ra named <<<"${STEPWELL_PYTHONS:-}"
+  for interpreter in "${named[@]}"; do
+    [[ -x $(command -v "$interpreter") ]] || fail pythons "STEPWELL_PYTHONS names $interpreter, which cannot be run"
+  done
   for minor in 9 10 11 12 13 14; do named+=("python3.$minor"); done
   for interpreter in "${named[@]}"; do
-    version=$("$interpreter" -c 'import os, sys, sysconfig, venv
+    version=$("$interpreter" -c 'import ensurepip, os, sys, sysconfig, venv
 if sys.implementation.name == "cpython" and sys.version_info >= (3, 9) and os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"):
     print(*sys.version_info[:2], sep=".")' 2>/dev/null) && [[ -n $version ]] || continue
-    [[ -z ${seen[$version]:-} ]] || continue
+    [[ -z ${seen[$version]:-} ]] || { echo "CPython $version: ${seen[$version]}, and not $interpreter, too"; continue; }
     seen[$version]=$interpreter
     others+=" $version"
     echo "CPython $version: $interpreter"

@@ -98,6 +98,8 @@ class ClosingTest(unittest.TestCase):
              f"it waits in /tmp/a: {waits} --named-files /tmp/a, then stepwell report run"),
             ("both", "no agent: x", {"server": "gpu-master:7817", "has_traces": True},
              f"it waits in /tmp/a: {waits} --named-files --server gpu-master:7817 /tmp/a, then stepwell report run"),
+            ("another directory", "the spool directory /tmp/a is refused: others may enter it; records into /tmp/b c; no agent: x", {},
+             f"it waits in /tmp/b c: {waits} '/tmp/b c', then stepwell report run"),
             ("another remark before it", "'y' is refused; no agent: x", {},
              f"it waits in /tmp/a: {waits} /tmp/a, then stepwell report run"),
         ]:  # fmt: skip

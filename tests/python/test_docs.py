@@ -4,6 +4,7 @@ import ast
 import os
 import pathlib
 import re
+import statistics
 import tempfile
 import unittest
 
@@ -63,7 +64,8 @@ class TutorialTest(ProductTest):
         fetches = [self.fetches_of_ranks(folder, workers, variables) for workers in (0, 4)]
         for rank in ("0", "1"):
             without, with_workers = (found[rank] for found in fetches)
-            self.assertLess(sum(with_workers), sum(without), f"rank {rank}: {fetches}")
+            # Of four workers three batches in four are there already; a slow start is no matter.
+            self.assertLess(statistics.median(with_workers), statistics.median(without), f"rank {rank}: {fetches}")
 
     def fetches_of_ranks(self, folder: pathlib.Path, workers: int, variables: dict[str, str]) -> dict[str, list[float]]:
         """Of a training on two ranks, which has ten steps: how long each fetch took, by rank."""

@@ -432,6 +432,7 @@ static PyObject* Scope_Repr(PyObject* self) {
 }
 
 static PyObject* Scope_Name(PyObject* self, void* Py_UNUSED(closure)) {
+  if (((Scope*)self)->id == 0) return PyUnicode_FromString("");
   Py_INCREF(((Scope*)self)->name);
   return ((Scope*)self)->name;
 }

@@ -25,12 +25,6 @@ def _is_text(value: object, bytes_max: int) -> bool:
         return False
 
 
-def is_scope_name(name: object) -> bool:
-    """As the recorder takes it, which warns of what it does not."""
-    is_text = isinstance(name, str) and bool(name) and _is_text(name, _SERIES_BYTES_MAX)
-    return is_text and "/" not in name and name != "step" and not name.endswith(".count")
-
-
 def _refuse(field: str, value: object, allowed: str) -> None:
     wrong = TypeError if not isinstance(value, (str, int, float)) or isinstance(value, bool) else ValueError
     raise wrong(f"stepwell: {field} is {value!r}; allowed: {allowed}")

@@ -61,7 +61,9 @@ def ending(trial: str | None, stored: bool, message: str, page: str = "", *, unk
         return f"no master: stepwell serve, then {command}, then {report}"
     # Not "no agent is started: DIRECTORY is gone": then nothing waits.
     if spool_dir and (message.startswith("no agent: ") or "; no agent: " in message):
-        return f"not stored: {message}; it waits in {spool_dir}: {_upload(spool_dir, server, has_traces)}, then {report}"
+        # Where the spool directory could not be used, one of its own was made, which the message names.
+        place = message.partition("records into ")[2].partition("; no agent: ")[0] or spool_dir
+        return f"not stored: {message}; it waits in {place}: {_upload(place, server, has_traces)}, then {report}"
     if message:
         return f"not stored: {message}"
     if unknown_count > 0:

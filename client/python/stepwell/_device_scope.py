@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 
-from stepwell import _checks
 from stepwell._load import core
 from stepwell.hooks import _device
 
@@ -23,7 +22,7 @@ class DeviceScope(core.Around):
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
-        self._is_taken = _checks.is_scope_name(scope.name)  # else the host records nothing either
+        self._is_taken = scope.name != ""  # else the host records nothing either
         self._tokens: list[tuple[Device | None, Any]] = []
 
     @property

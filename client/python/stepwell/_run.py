@@ -114,7 +114,7 @@ class Run(core.Recording):
 
     else:  # what is no name scope() refuses, and raises nothing
 
-        def device_scope(self, *arguments, **named):
+        def device_scope(self, /, *arguments, **named):
             """As scope(), and timed on the GPU, too, where torch uses one: by CUDA events on the current stream, which
             nobody waits for. It costs what two events do."""
             from stepwell._device_scope import DeviceScope

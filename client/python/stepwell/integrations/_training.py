@@ -108,6 +108,7 @@ class Training:
         self._transfer_begin_s: float | None = None
         self._transfer_s = 0.0  # within the fetch that is on its way
         self._call: _calls.Frames = []  # that it began in
+        self._thread = threading.get_ident()  # where it did
 
     def __reduce__(self) -> Any:
         """A copy has told nothing yet."""
@@ -144,6 +145,7 @@ class Training:
         watched for it: `watches` are those of this one, which the caller has. `function` is what the framework trains in.
         A call of any that this thread is in still goes on after this."""
         there = _calls.frames()
+        self._thread = threading.get_ident()
         self._call = own = _calls.call_of(function, there)
         outer = own[1:] if own else there
         begun = _begun.get(threading.get_ident(), [])
@@ -171,8 +173,9 @@ class Training:
                 self._stepping.tells_anew()
 
     def goes_on(self) -> bool:
-        """Whether this thread is in the call that it began in."""
-        return _calls.goes_on(self._call, _calls.frames())
+        """Whether this thread is in the call that it began in. Of another one, as a framework's that tells of events later, it
+        is not known: so it is."""
+        return threading.get_ident() != self._thread or _calls.is_within(self._call)
 
     def goes_on_around(self, function: str) -> bool:
         """Whether the innermost call of that name is made within it."""
