@@ -129,6 +129,32 @@ class KerasTest(ProductTest):
         for name in ("step", "train_batch", "callback/Inner/on_train_batch_end"):
             self.assertEqual(4, len(self.batches(name)), name)
 
+    def test_whether_a_call_goes_on_is_known_of_its_own_thread(self):
+        """A framework that tells of events from another thread ends nothing by it."""
+        out, err = self.run_trial("""
+            import threading, stepwell
+            from stepwell.integrations import _calls
+            from stepwell.integrations._training import Training
+            run = stepwell.init(hooks=False)
+            one, seen = Training(), []
+            def ask(deep=0):
+                if deep: return ask(deep - 1)
+                there = _calls.frames()
+                seen.append((one.goes_on(), _calls.goes_on(one._call, there), _calls.is_within(one._call)))
+            def ask_elsewhere():
+                thread = threading.Thread(target=ask)
+                thread.start(); thread.join()
+            def fit(): one.train_begins(); ask(); ask(50); ask_elsewhere()
+            def outer(): fit(); ask()
+            ask()
+            outer()
+            ask()
+            ask_elsewhere()
+            print(*seen, sep="\\n")
+            """)
+        no, yes, elsewhere = "(False, False, False)", "(True, True, True)", "(True, False, False)"
+        self.assertEqual([no, yes, yes, elsewhere, no, no, elsewhere], out.splitlines(), err)
+
     def test_one_after_an_outer_one_that_an_exception_left_is_whole(self):
         """The exception passes through both, and is kept."""
         self.shown = self.trial
