@@ -247,6 +247,11 @@ TEST_F(DeadDatabaseTest, ClientsWaitMemoryIsBoundedAndAllGoesOnByItself) {
   EXPECT_TRUE(Eventually([&] { return master_->Get("/readyz").substr(0, 12) == "HTTP/1.1 503"; },
                          absl::Seconds(20)));
   EXPECT_EQ(master_->Get("/livez").substr(0, 12), "HTTP/1.1 200");
+  const auto down = client_->GetStatus();
+  EXPECT_FALSE(down.database_up());
+  EXPECT_NE(down.database_error(), "");
+  EXPECT_EQ(down.streams_open(), kWriterCount);
+  EXPECT_EQ(down.writers_open(), kWriterCount);
   // As long as another renewal takes to fail: the writers push all the while.
   std::int64_t most = 0;
   Eventually(
@@ -269,6 +274,10 @@ TEST_F(DeadDatabaseTest, ClientsWaitMemoryIsBoundedAndAllGoesOnByItself) {
   EXPECT_TRUE(Eventually(all(&GreedyWriter::done), absl::Seconds(90))) << master_->LogTail();
   ASSERT_TRUE(master_->running());
   ASSERT_TRUE(client_->Flush().ok()) << master_->LogTail();
+  const auto up = client_->GetStatus();
+  EXPECT_TRUE(up.database_up());
+  EXPECT_EQ(up.database_error(), "");
+  EXPECT_EQ(up.unfolded_bytes(), 0);
   std::multiset<double> stored;
   for (const auto& sample : Samples(writers[0]->trial_id(), "value")) stored.insert(sample.value);
   EXPECT_EQ(stored.size(), kWriterCount * kChunkCount);
