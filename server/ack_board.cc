@@ -43,16 +43,26 @@ void AckBoard::PushLocked(pb::StreamChunksResponse message) {
 }
 
 void AckBoard::PostAck(const Uuid& writer, Ack ack) {
+  HoldAck(writer, std::move(ack));
+  Tell();
+}
+
+void AckBoard::HoldAck(const Uuid& writer, Ack ack) {
+  absl::MutexLock lock(&mu_);
+  if (closed_) return;
+  Ack& held = acks_[writer];
+  held.committed_sequence = std::max(held.committed_sequence, ack.committed_sequence);
+  held.credit_bytes = ack.credit_bytes;
+  held.closed = held.closed || ack.closed;
+  for (pb::Rejection& rejection : ack.rejections) {
+    AddRejection(held.rejections, std::move(rejection));
+  }
+}
+
+void AckBoard::Tell() {
   {
     absl::MutexLock lock(&mu_);
     if (closed_) return;
-    Ack& held = acks_[writer];
-    held.committed_sequence = std::max(held.committed_sequence, ack.committed_sequence);
-    held.credit_bytes = ack.credit_bytes;
-    held.closed = held.closed || ack.closed;
-    for (pb::Rejection& rejection : ack.rejections) {
-      AddRejection(held.rejections, std::move(rejection));
-    }
   }
   on_post_();
 }

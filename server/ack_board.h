@@ -39,6 +39,9 @@ class AckBoard {
 
   void Post(pb::StreamChunksResponse message) ABSL_LOCKS_EXCLUDED(mu_);
   void PostAck(const Uuid& writer, Ack ack) ABSL_LOCKS_EXCLUDED(mu_);
+  // Likewise, but nobody is called until Tell: of a stream's acks many come at once.
+  void HoldAck(const Uuid& writer, Ack ack) ABSL_LOCKS_EXCLUDED(mu_);
+  void Tell() ABSL_LOCKS_EXCLUDED(mu_);
   // The writer opens under that generation, for the first time or anew: what waits for it is out of
   // date, and its directives wait for PostOpened.
   void Expect(const Uuid& writer, std::uint64_t generation) ABSL_LOCKS_EXCLUDED(mu_);

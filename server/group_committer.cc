@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/failpoint.h"
@@ -262,6 +263,10 @@ void GroupCommitter::Settle(std::vector<CheckedChunk> chunks, const CommitGroup&
             "the database expects another sequence; open the writers again"));
         break;
     }
+  }
+  absl::flat_hash_set<const CommitListener*> told;
+  for (const CheckedChunk& chunk : chunks) {
+    if (told.insert(chunk.listener.get()).second) chunk.listener->TellAcks();
   }
 }
 

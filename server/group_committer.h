@@ -30,8 +30,9 @@ namespace stepwell {
 class CommitListener {
  public:
   virtual ~CommitListener() = default;
-  // The chunk is durable, or already was.
+  // The chunk is durable, or already was. Its client is told by TellAcks, once for all that one commit has of this stream.
   virtual void Committed(const CheckedChunk& chunk) = 0;
+  virtual void TellAcks() = 0;
   // Another generation of the writer lives.
   virtual void Refenced(const CheckedChunk& chunk) = 0;
   // What was taken from this stream cannot be stored as it came: it must begin again.

@@ -158,7 +158,8 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
     return true;
   }
   void Drain();
-  // Starts the next write if there is something to write.
+  // Starts the next write if there is something to write. What has another one behind it waits for that in gRPC, so that all
+  // that one commit has for a stream's writers is one packet.
   void Kick();
   bool Broken() const {
     absl::MutexLock lock(&mu_);
@@ -192,6 +193,8 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
   int starting_read_count_ ABSL_GUARDED_BY(mu_) = 0;
   bool input_ended_ ABSL_GUARDED_BY(mu_) = false;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
+  // Taken from the board to be written next.
+  std::optional<pb::StreamChunksResponse> next_ ABSL_GUARDED_BY(mu_);
   bool finishing_ ABSL_GUARDED_BY(mu_) = false;
   bool broken_ ABSL_GUARDED_BY(mu_) = false;
   bool stream_ended_ ABSL_GUARDED_BY(mu_) = false;
@@ -226,7 +229,7 @@ void StreamReactor::Run() {
     absl::MutexLock lock(&mu_);
     finishing_ = true;
     const auto quiet = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-      return !writing_ && starting_read_count_ == 0;
+      return !writing_ && (!next_ || broken_) && starting_read_count_ == 0;
     };
     if (!mu_.AwaitWithTimeout(absl::Condition(&quiet), absl::Seconds(2))) {
       // The client does not read: there is nothing to wait for.
@@ -394,27 +397,38 @@ void StreamReactor::Drain() {
   const auto written = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
     // Of one that was ended nothing waits any more but what is being written: a client that takes nothing of it would keep
     // the stream, and its writers, for as long as it likes.
-    return broken_ || stream_ended_ || (!writing_ && stream_->board().empty());
+    return broken_ || stream_ended_ || (!writing_ && !next_ && stream_->board().empty());
   };
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(&written));
 }
 
 void StreamReactor::Kick() {
+  grpc::WriteOptions options;
   {
     absl::MutexLock lock(&mu_);
     // Who waits for messages is woken for this alone, not for each ack.
     stream_ended_ = stream_ended_ || (stream_ != nullptr && !stream_->end_status().ok());
-    if (writing_ || finishing_ || broken_ || stream_ == nullptr) return;
+    // What was taken is written to its end: nobody else has it any more.
+    if (writing_ || (finishing_ && !next_) || broken_ || stream_ == nullptr) return;
     pb::StreamChunksResponse message;
-    if (!stream_->board().TakeNext(message)) return;
+    if (next_) {
+      message = *std::move(next_);
+    } else if (!stream_->board().TakeNext(message)) {
+      return;
+    }
+    pb::StreamChunksResponse next;
+    next_.reset();
+    if (!finishing_ && stream_->board().TakeNext(next)) next_ = std::move(next);
+    // One that is taken already follows for sure: what waits on the board may be withdrawn from it.
+    if (next_) options.set_buffer_hint();
     bool own = false;
     output_.Clear();
     grpc::SerializationTraits<pb::StreamChunksResponse>::Serialize(message, &output_, &own)
         .IgnoreError();
     writing_ = true;
   }
-  StartWrite(&output_);
+  StartWrite(&output_, options);
 }
 
 IngestService::~IngestService() {

@@ -166,7 +166,7 @@ void IngestStream::Committed(const CheckedChunk& chunk) {
     ack.credit_bytes = context_.Credit();
     ack.closed = chunk.closing.has_value();
     if (chunk.rejected) ack.rejections.push_back(MakeRejection(chunk));
-    PostAck(chunk.writer, std::move(ack));
+    HoldAck(chunk.writer, std::move(ack));
     context_.stats.ack_latency.Observe(SteadyTime::Now() - chunk.checked_time);
   }
   CountOff(chunk);
@@ -253,8 +253,9 @@ void IngestStream::RefreshCredit() {
   const std::int64_t credit_bytes = context_.Credit();
   for (auto& [writer, ack] : acks) {
     ack.credit_bytes = credit_bytes;
-    PostAck(writer, std::move(ack));
+    HoldAck(writer, std::move(ack));
   }
+  if (!acks.empty()) TellAcks();
 }
 
 void IngestStream::End(const absl::Status& why) {
@@ -307,8 +308,13 @@ void IngestStream::PostRefused(const std::string& writer, const Complaint& compl
 }
 
 void IngestStream::PostAck(const Uuid& writer, AckBoard::Ack ack) {
+  HoldAck(writer, std::move(ack));
+  board_.Tell();
+}
+
+void IngestStream::HoldAck(const Uuid& writer, AckBoard::Ack ack) {
   const bool stops = ack.credit_bytes == 0;
-  board_.PostAck(writer, std::move(ack));
+  board_.HoldAck(writer, std::move(ack));
   // Behind it: who refreshes from now on is told later than this.
   if (stops) context_.registry.NoteStopped();
 }

@@ -104,6 +104,7 @@ class IngestStream final : public CommitListener,
   void RefreshCredit() ABSL_LOCKS_EXCLUDED(mu_);
   // CommitListener.
   void Committed(const CheckedChunk& chunk) override ABSL_LOCKS_EXCLUDED(mu_);
+  void TellAcks() override { board_.Tell(); }
   void Refenced(const CheckedChunk& chunk) override ABSL_LOCKS_EXCLUDED(mu_);
   void End(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -220,6 +221,7 @@ class IngestStream final : public CommitListener,
   // Posted without mu_: the board wakes the skin, which asks for end_status().
   // Where it says that there is no credit, that is noted.
   void PostAck(const Uuid& writer, AckBoard::Ack ack);
+  void HoldAck(const Uuid& writer, AckBoard::Ack ack);
   AckBoard::Ack AckOf(const IngestSession& session) const;
 
   const IngestContext& context_;

@@ -66,7 +66,8 @@ constexpr int kManyDaysAgo = 100;
 constexpr int kOutlivedDaysAgo = 50;
 // Rollups of that class outlive samples.
 constexpr int kOutlivedDays = 400;
-constexpr absl::Duration kDdlPatience = absl::Seconds(20);
+// A segment of the journal is left after a minute, and emptied once all of it is folded.
+constexpr absl::Duration kDdlPatience = absl::Seconds(150);
 constexpr absl::Duration kFloodPatience = absl::Minutes(3);
 
 struct Plan {
@@ -274,7 +275,7 @@ class Bench {
     const std::string whose = suffix.empty() ? "" : absl::StrCat(" of ", kManyCount, " trials");
     const OldLeaf alone = {.days_ago = days_ago};
     STEPWELL_RETURN_IF_ERROR(MakeOldLeaf(*admin_, trials, alone));
-    if (!suffix.empty()) STEPWELL_RETURN_IF_ERROR(LetADayPass(*admin_, trials));
+    STEPWELL_RETURN_IF_ERROR(LetADayPass(*admin_, trials));
     STEPWELL_RETURN_IF_ERROR(NoteWal("leaf_wal" + suffix,
                                      absl::StrCat("giving up, emptying and dropping a leaf", whose),
                                      alone, Until::kAllGone));
@@ -353,7 +354,7 @@ class Bench {
     STEPWELL_RETURN_IF_ERROR(set);
     STEPWELL_RETURN_IF_ERROR(ring_count.status());
     STEPWELL_ASSIGN_OR_RETURN(const std::int64_t file_count, emptied(""));
-    if (file_count == 0) return absl::InternalError("no ring was emptied, and no leaf attached");
+    if (*ring_count == 0) return absl::InternalError("no ring was emptied");
     STEPWELL_ASSIGN_OR_RETURN(const absl::Duration longest, watch.Longest());
     Note("ddl_lock", "ms",
          "longest lock of any session of the master's against writers, while rings are emptied, "

@@ -4,12 +4,13 @@
 //   flat.cpu_grown, .cpu_crowded    processor time of master and PostgreSQL per sample that comes on top,
 //                                   folded and merged, over that of the first
 //   flat.load_minutes               how long the 10^9 took to load
-//   flat.one_raw_grown, ...         time of a chart's questions over that of the first: one series of 12 h,
+//   flat.one_raw_grown, ...         time of a chart's questions over that of the first: one series of 24 h (18 with
+//                                   --quick; each side has that much since its processor time was measured),
 //                                   64 series of 1 h, from samples and from rollups, newest values; asked
 //                                   before, so that masters remember the rows
 //   flat.one_first_grown, ...       the same of hours that nobody has asked about: one series, 64 series
 //   flat.one_raw_restart_grown, ... of masters that have read nothing since their start: newest values, one
-//                                   series of 24 h (18 with --quick), 64 series of 1 h from rollups
+//                                   series of as many hours, 64 series of 1 h from rollups
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -113,8 +114,8 @@ class Flat {
                              std::uint64_t samples) {
       Compare(what, [&](LoadedMaster& side) { AskBuckets(side, request, samples); });
     };
-    const std::int64_t day_us = end_us - kSmallHours * kHourUs;
-    const std::uint64_t of_day = kSmallHours * kHourSamples;
+    const std::int64_t day_us = end_us - HoursOfOne() * kHourUs;
+    const std::uint64_t of_day = static_cast<std::uint64_t>(HoursOfOne()) * kHourSamples;
     const std::uint64_t of_gpus = kDayGpus * kHourSamples;
     buckets("one_raw", OneSeries(day_us, end_us, v1::RESOLUTION_RAW), of_day);
     buckets("one_rollups", OneSeries(day_us, end_us, v1::RESOLUTION_10_SECONDS), of_day);
@@ -123,7 +124,7 @@ class Flat {
     Compare("latest", AskLatest);
   }
 
-  // Of the hours that CompareIngest loaded one after the other, each once.
+  // Of the hours that CompareIngest loaded one after the other, each once, before anything else was asked.
   void CompareFirstQuestions() {
     Runs one;
     Runs gpus;
@@ -145,7 +146,7 @@ class Flat {
 
   // After each restart another kind of question is the first of all.
   void CompareAfterRestarts() {
-    const int hours = std::min(24, kSmallHours + plan_.rounds * plan_.round_hours);
+    const int hours = HoursOfOne();
     const std::int64_t end_us = kLoadStartUs + next_hour_ * kHourUs;
     enum Kind : std::size_t { kLatest, kOneRaw, kOneRollups, kGpusRollups, kKinds };
     std::array<Runs, kKinds> runs;
@@ -194,6 +195,9 @@ class Flat {
  private:
   // Of each kind after a restart: the first of them find nothing at all, the others not their own rows.
   static constexpr int kSeriesAtOnce = 8;
+
+  // A day, or what all sides have of it once CompareIngest is over.
+  int HoursOfOne() const { return std::min(24, kSmallHours + plan_.rounds * plan_.round_hours); }
 
   static void AskBuckets(LoadedMaster& side, const v1::QueryBucketsRequest& request,
                          std::uint64_t samples) {
@@ -250,9 +254,9 @@ int Main(bool quick) {
           ? Plan{.grown_hours = 120, .rounds = 3, .round_hours = 2, .questions = 30, .restarts = 3}
           : Plan{});
   flat.PrintLoad(quick);
-  flat.CompareQuestions();
   flat.CompareIngest();
   flat.CompareFirstQuestions();
+  flat.CompareQuestions();
   flat.CompareAfterRestarts();
   return 0;
 }

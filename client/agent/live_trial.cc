@@ -36,6 +36,14 @@ std::int32_t LiveTrial::LowestRanksBatch(const std::string& attempt_key) const {
   return lowest == nullptr ? -1 : lowest->last_batch;
 }
 
+std::int64_t LiveTrial::SinceUs() const {
+  std::int64_t since_us = 0;
+  for (const Rank& rank : ranks_) {
+    if (since_us == 0 || rank.who->opened_time_us < since_us) since_us = rank.who->opened_time_us;
+  }
+  return since_us;
+}
+
 std::vector<pid_t> LiveTrial::pids() const {
   std::vector<pid_t> pids;
   for (const Rank& rank : ranks_) {

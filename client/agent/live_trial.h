@@ -47,6 +47,8 @@ class LiveTrial {
   std::int32_t LowestRanksBatch(const std::string& attempt_key) const;
   // Of those that are known.
   std::vector<pid_t> pids() const;
+  // When the first of them opened; 0 = there is none.
+  std::int64_t SinceUs() const;
 
  private:
   std::vector<Rank> ranks_;

@@ -55,6 +55,7 @@ SamplerWriter::SamplerWriter(std::unique_ptr<ServedWriter> served, Settings sett
                              const ServeContext& context, std::unique_ptr<SamplingLoop> loop)
     : served_(std::move(served)),
       placement_{"agent", "placement", served_->identity().placement},
+      behind_killed_{.last_time_us = served_->LastSampleUs()},
       settings_(std::move(settings)),
       clock_(context.clock),
       clock_offset_(context.sender.clock_offset()),
@@ -142,12 +143,33 @@ std::optional<EndedTicks> SamplerWriter::ReadEnded(int directory) {
 
 void SamplerWriter::TellBetweenAgents(const TimedTick& first) {
   const std::optional<EndedTicks> after = std::exchange(settings_.after, std::nullopt);
-  if (!after || first.time_us <= after->last_time_us || IsToldOff(served_->status())) return;
+  if (after) TellNoAgent(*after, first.time_us);
+}
+
+void SamplerWriter::TellBehindKilled(const TimedTick& tick) {
+  if (behind_killed_.last_time_us <= 0) return;
+  const bool is_first = behind_killed_.until_us == 0;
+  if (is_first) behind_killed_.until_us = tick.time_us;
+  const BehindKilled behind = behind_killed_;
+  const OutboundWriter::Status status = served_->status();
+  const bool is_paused = status.profiling && !status.profiling->on();
+  const std::uint64_t count = sample_counts_[Cadence::kFast];
+  if (!is_paused && count > behind.told_count) {
+    TellNoAgent({std::max(behind.last_time_us, settings_.live_since_us),
+                 absl::ToInt64Microseconds(selection().interval()), count - behind.told_count},
+                behind.until_us);
+  }
+  behind_killed_.told_count = std::max(behind.told_count, count);
+  if (!is_first || is_paused) behind_killed_ = {};
+}
+
+void SamplerWriter::TellNoAgent(const EndedTicks& ended, std::int64_t until_us) {
+  if (until_us <= ended.last_time_us || IsToldOff(served_->status())) return;
   // The first tick is taken at once, wherever the grid before was.
-  const std::int64_t missed = (first.time_us - after->last_time_us) / after->interval_us - 1;
-  if (missed <= 0 || after->sample_count == 0) return;
-  TellAbsences({{"", AbsenceKind::kLate, static_cast<std::uint64_t>(missed) * after->sample_count,
-                 after->last_time_us, first.time_us, "ticks while no agent ran"}},
+  const std::int64_t missed = (until_us - ended.last_time_us) / ended.interval_us - 1;
+  if (missed <= 0 || ended.sample_count == 0) return;
+  TellAbsences({{"", AbsenceKind::kLate, static_cast<std::uint64_t>(missed) * ended.sample_count,
+                 ended.last_time_us, until_us, "ticks while no agent ran"}},
                served_->builder());
 }
 
@@ -175,6 +197,7 @@ void SamplerWriter::TakeTicks(const Surroundings& surroundings, Waiting waiting)
     absences_.Count("", AbsenceKind::kLate, timed.late_count * sample_counts_[timed.cadence],
                     timed.late_span, "ticks that came too late to be taken");
     AddTick(timed, tick.surroundings);
+    if (timed.cadence == Cadence::kFast) TellBehindKilled(timed);
   }
   if (!served_->builder().full()) {
     TellAbsences(absences_.TakeDue(absl::ToUnixMicros(clock_.Now())), served_->builder());

@@ -38,6 +38,8 @@ class SamplerWriter {
     MachineOptions machine = {};
     // What lies between those and the first tick here is counted as late.
     std::optional<EndedTicks> after = {};
+    // Since when one of the trial that lives has recorded: nobody missed what was not sampled before. 0 = not known.
+    std::int64_t live_since_us = 0;
   };
   // What the agent knows at a tick beside the sensors.
   struct Surroundings {
@@ -93,6 +95,11 @@ class SamplerWriter {
   EndedTicks Ended() const;
   // Once, at the first tick.
   void TellBetweenAgents(const TimedTick& first);
+  // Likewise behind an agent that was killed, of which the newest frame tells when its last tick was: what the first tick here has
+  // at once, and with the second what that has more, which are rates.
+  void TellBehindKilled(const TimedTick& tick);
+  // `ended`, and no tick until then.
+  void TellNoAgent(const EndedTicks& ended, std::int64_t until_us);
   void TryClose();
   // Taken, not yet written: whose they are to tell is known with the master's answer.
   struct WaitingTick {
@@ -123,6 +130,12 @@ class SamplerWriter {
   bool is_left_ = false;
   // Of the cadence that the trial chose; 0 = none yet.
   std::int64_t last_tick_us_ = 0;
+  struct BehindKilled {
+    std::int64_t last_time_us = 0;  // 0 = nothing is to be told
+    std::int64_t until_us = 0;      // 0 = no tick yet
+    std::uint64_t told_count = 0;   // of each tick
+  };
+  BehindKilled behind_killed_;
   absl::Duration trouble_logged_ = -absl::InfiniteDuration();
   Settings settings_;
   const Clock& clock_;

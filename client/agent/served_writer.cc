@@ -26,6 +26,8 @@ constexpr char kBehindFile[] = "behind";
 constexpr char kGivenUpFile[] = "given-up";
 // Less than the time between two visits of a quiet writer.
 constexpr absl::Duration kTrimInterval = absl::Milliseconds(400);
+// From the newest on, for one with samples: some tell losses alone.
+constexpr std::uint64_t kFramesLookedAt = 64;
 // `stepwell agent status` and the next agent know of acks that late, at visits of one that records.
 constexpr absl::Duration kMarkInterval = absl::Milliseconds(400);
 constexpr std::size_t kBehindBytesMax = 32;
@@ -168,6 +170,17 @@ void ServedWriter::Close(bool died) {
   close_requested_ = true;
   died_ = died;
   link_->RequestClose(died);
+}
+
+std::int64_t ServedWriter::LastSampleUs() const {
+  const std::uint64_t last = spool_->last_sequence();
+  for (std::uint64_t sequence = last; sequence > 0 && last - sequence < kFramesLookedAt;
+       --sequence) {
+    const absl::StatusOr<SpoolItem> item = spool_->Read(sequence);
+    const Frame* const frame = item.ok() ? std::get_if<Frame>(&*item) : nullptr;
+    if (frame != nullptr && frame->span.sample_count > 0) return frame->span.last_time_us;
+  }
+  return 0;
 }
 
 bool ServedWriter::done() const {

@@ -98,6 +98,8 @@ class ServedWriter {
   const Checkpoint& written() const { return sealer_->written(); }
   // Of what was sealed.
   std::uint64_t last_sequence() const { return spool_->last_sequence(); }
+  // When the newest sample of what was sealed was taken; 0 where none of the newest frames has any.
+  std::int64_t LastSampleUs() const;
 
   // Whether this agent has seen a process of it alive, at each visit. Where it has not, and the master
   // holds more than the spool does, another agent had the rings, too: those of the original of a copy, or

@@ -74,6 +74,7 @@ absl::Status TrialSampler::Open(FoundWriter found, const LiveTrial& live,
   SamplerWriter::Settings settings;
   settings.selection = WantedSelection(live);
   settings.after = after;
+  settings.live_since_us = live.SinceUs();
   const TrialKey& key = options_.key;
   settings.machine.container.claims = std::make_shared<ContainerClaims>(
       absl::StrCat(key.server, "\n", key.project, "\n", key.trial));

@@ -2,6 +2,7 @@
 // last acks are given, and nobody misses anything afterwards.
 #include <gmock/gmock.h>
 
+#include <map>
 #include <set>
 
 #include "tests/e2e/spine.h"
@@ -135,6 +136,38 @@ TEST_F(DrainTest, WhatWasTakenIsCommittedAndAckedBeforeTheStreamEnds) {
   Restart();
   EXPECT_EQ(StatusOfOwner().samples_replayed(), 0U);
   EXPECT_EQ(Samples(trial_id, "value").size(), 5U);
+}
+
+// Acks that one commit has for all writers of a stream go together: at an orderly end, too, none of them stays behind.
+TEST_F(DrainTest, EachWriterOfAStreamHasItsLastAckBeforeTheStreamEnds) {
+  StartMaster(kNoFolds);
+  RawStream stream(*client_);
+  std::vector<Uuid> writers;
+  std::int64_t trial_id = 0;
+  for (int i = 0; i < 9; ++i) {
+    writers.push_back(Uuid::Random());
+    trial_id = Open(stream, writers.back(), "many writers").trial_id();
+    ASSERT_TRUE(stream.Send(ChunkMessage(writers.back(), 1, OneColumn(1, NowUs(), 1000, {1}))));
+    ASSERT_TRUE(stream.WaitAck(writers.back(), 1).has_value());
+  }
+  {
+    const WriterLock lock(master_->database_url(), trial_id);
+    for (const Uuid& writer : writers) {
+      ASSERT_TRUE(stream.Send(ChunkMessage(writer, 2, OneColumn(1, NowUs(), 1000, {2}))));
+      ASSERT_TRUE(stream.Send(CloseMessage(writer, 2)));
+    }
+    AwaitRead(stream);
+    ASSERT_TRUE(lock.WaitForCommit(master_->database_url()));
+    EXPECT_EQ(master_->Stop(absl::ZeroDuration()), "still running");
+    ASSERT_TRUE(Eventually([&] { return master_->CountInLog("stopping") > 0; }, absl::Seconds(20)));
+  }
+  std::map<std::string, bool> closed;
+  while (const auto answer = stream.Next()) {
+    if (answer->has_ack()) closed[answer->ack().writer()] = answer->ack().closed();
+  }
+  EXPECT_EQ(stream.Finish().error_message(), "this master is stopping");
+  for (const Uuid& writer : writers) EXPECT_TRUE(closed[writer.ToBytes()]) << master_->LogTail();
+  EXPECT_EQ(master_->Stop(), "exit 0") << master_->LogTail();
 }
 
 TEST_F(DrainTest, WhatWasSentIsAckedOrStoredOnceByTheNext) {

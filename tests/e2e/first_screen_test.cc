@@ -109,17 +109,32 @@ class FirstScreenTest : public SpineTest {
                                                    {"$__interval_ms", "1000"}});
       SCOPED_TRACE(sql);
       std::ofstream(scratch_ / "example.sql") << "set role stepwell_read;\n" << sql;
-      EXPECT_EQ(Run(absl::StrCat(psql, " -X -q -v ON_ERROR_STOP=1 -f ", scratch_ / "example.sql")),
-                "exit 0")
+      // What is merged comes a while after the trial's writers have closed.
+      const std::string run =
+          absl::StrCat(psql, " -X -q -v ON_ERROR_STOP=1 -f ", scratch_ / "example.sql");
+      std::string ending;
+      EXPECT_TRUE(Eventually(
+          [&] {
+            ending = Run(run);
+            return ending != "exit 0" || !absl::StrContains(said_, "(0 rows)");
+          },
+          absl::Seconds(60)))
           << said_;
-      // What is merged or missing is not there in every trial.
-      const bool may_be_empty = absl::StrContains(sql, "decoded_rollups") ||
-                                absl::StrContains(sql, "stepwell.gaps") ||
-                                absl::StrContains(sql, "stepwell.usage");
-      if (!may_be_empty) {
-        EXPECT_THAT(said_, Not(HasSubstr("(0 rows)")));
-      }
+      EXPECT_EQ(ending, "exit 0") << said_;
     }
+  }
+
+  // As a cap writes it, which would take an age: none of a trial of a second is removed.
+  void WriteGap() {
+    std::ofstream(scratch_ / "gap.sql")
+        << "insert into stepwell.gaps (trial_id, writer_no, cause, metric_group, sample_count, "
+           "first_time_us, last_time_us, first_sequence, last_sequence, reason) "
+           "select trial_id, 0, 11, 'cpu', 5, 1, 2, 0, 0, 'raw_age' from stepwell.trials "
+           "where external_id = 'screened'";
+    EXPECT_EQ(Run(absl::StrCat("psql '", master_->database_url(), "' -X -q -v ON_ERROR_STOP=1 -f ",
+                               scratch_ / "gap.sql")),
+              "exit 0")
+        << said_;
   }
 
   int count_ = 0;
@@ -165,6 +180,7 @@ TEST_F(FirstScreenTest, ItsCommandsWork) {
   EXPECT_EQ(Run(Command("psql ")), "exit 0") << said_;
   // Of a second of steps; a busy machine takes few.
   EXPECT_THAT(said_, ::testing::ContainsRegex("\\([2-5] rows\\)"));
+  WriteGap();
   RunSchemaPage();
 }
 

@@ -237,7 +237,8 @@ class CrowdTest : public ::testing::Test {
   }
 
   Scene scene_{::testing::UnitTest::GetInstance()->current_test_info()->name()};
-  MasterProcess master_{{.scratch = scene_.path("")}};
+  // As by default, and told so that it is the bound that its memory is held to (bounds_watch.cc).
+  MasterProcess master_{{.scratch = scene_.path(""), .flags = {"--memory-bytes=1024MiB"}}};
   std::vector<int> ranks_;
   std::vector<ChildProcess*> crowds_;  // the scene's
   int mark_count_ = 0;

@@ -42,6 +42,8 @@ constexpr std::int64_t kWaitsMax = 20;
 constexpr std::int64_t kLatePages = 2 * kWaitsMax;
 // A fork holds all memory while it is copied, and whoever touches a page waits for that.
 constexpr std::int64_t kWaitsBesideForksMax = 2000;
+// Of a pipe's lock, which who reads it may hold.
+constexpr std::int64_t kWaitsBesideReader = 200;
 // A step's lines in the ledger have more than that.
 constexpr std::int64_t kLineBytesMin = 300;
 
@@ -397,6 +399,43 @@ TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForRingsThatFindNoRoom) {
   ExpectSteps("no room for a ring", 4 * kSteps);
   ExpectEnd("exit 3");
   EXPECT_GT(dropped(), 0U);
+}
+
+// The first ring of 256 KiB fits, the next one of 1 MiB does not. The ledger grows in a process of its own, with which the thread
+// shares a pipe.
+TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsForFilesThatMayNotGrow) {
+  StartMaster();
+  const std::string lines = scene_.path("lines");
+  ASSERT_EQ(mkfifo(lines.c_str(), 0600), 0);
+  ChildProcess ledger;
+  ledger.Start({"/bin/sh", "-c", absl::StrCat("exec cat ", lines, " >> ", scene_.path("ledger-0"))},
+               {}, scene_.path("cat.log"));
+  waits_max_ = kWaitsBesideReader;
+  StartHeld({{"--files-max", absl::StrCat(512 << 10)},
+             {"--log", lines},
+             {"--scopes", "0"},
+             {"--rate", "4000"}});
+  ExpectSteps("no agent yet, the ring is full", 6 * kSteps);
+  scene_.StartAgent(master_.grpc_address());
+  ExpectSteps("an agent");
+  ExpectEnd("exit 0");
+  ASSERT_EQ(ledger.Wait(absl::Seconds(20)), "exit 0");
+  (void)scene_.ExpectExact(master_, Demand::kRecorded, scene_.DropsOfRecorders());
+  EXPECT_GT(dropped(), 0U);
+  EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
+}
+
+// The recorder would start its agent, and is refused.
+TEST_F(NeverHarmTest, AgentRule17_NoStepWaitsWhereNoProcessMayBeStarted) {
+  StartMaster();
+  StartCalm({{"--no-processes", "1"}, {"--agent", testing::BuiltProgram("stepwell")}});
+  if (trainer_->Wait(absl::Seconds(1)) == "exit 77") GTEST_SKIP() << "no seccomp";
+  ExpectSteps("no agent can be started");
+  scene_.StartAgent(master_.grpc_address());
+  ExpectSteps("an agent of others");
+  ExpectStored();
+  EXPECT_EQ(dropped(), 0U);
+  EXPECT_THAT(Said(), HasSubstr("cannot be started: Operation not permitted"));
 }
 
 // Rings count to a cgroup's memory, as does the ledger here, of 3 MB in the end; beyond the limit the kernel

@@ -1,18 +1,14 @@
 // The wall clock is set, hours back, a year forward, to 1970 and to 2262, while a master, its PostgreSQL, an agent and
 // trainers run; and all of them are suspended, as with their machine. Their clocks are those of set_clock.cc.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/types.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <map>
-#include <new>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -21,17 +17,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/faults/master_client.h"
-#include "tests/faults/programs/clock_offsets.h"
 #include "tests/faults/scene.h"
+#include "tests/faults/set_clocks.h"
 
 namespace stepwell::faults {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kIsSanitized = true;  // their runtimes want to be the first that is loaded
-#else
-constexpr bool kIsSanitized = false;
-#endif
 
 // What waits in rings when the clock is set is stamped as if it had been recorded afterwards.
 constexpr absl::Duration kReadPatience = absl::Seconds(2);
@@ -40,39 +30,22 @@ constexpr absl::Duration kSoon = absl::Seconds(4);
 // An agent takes its anchor each 10 s.
 constexpr absl::Duration kAnchorPatience = absl::Seconds(12);
 
-// Of all processes that are started while it is there.
+// And when they stood, by themselves.
 class Clocks {
  public:
-  explicit Clocks(const Scene& scene) {
-    const std::string path = scene.path("clock");
-    const int file = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    EXPECT_EQ(ftruncate(file, sizeof(ClockOffsets)), 0);
-    void* const mapped =
-        mmap(nullptr, sizeof(ClockOffsets), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    close(file);
-    EXPECT_NE(mapped, MAP_FAILED);
-    offsets_ = new (mapped) ClockOffsets;
-    setenv("SET_CLOCK_FILE", path.c_str(), 1);
-    setenv("LD_PRELOAD", testing::BuiltProgram("libset_clock.so").c_str(), 1);
-  }
-  Clocks(const Clocks&) = delete;
-  ~Clocks() {
-    unsetenv("LD_PRELOAD");
-    munmap(offsets_, sizeof(ClockOffsets));
-  }
+  explicit Clocks(const Scene& scene) : set_(scene) {}
 
   void SetWall(absl::Duration offset) {
     settled_.push_back(
         {absl::Now() + offset + kAnchorPatience, absl::Now() + offset + absl::Minutes(30)});
     if (settled_.size() > 1) {
-      settled_[settled_.size() - 2].second =
-          absl::Now() + absl::Nanoseconds(offsets_->wall_ns.load()) - kReadPatience;
+      settled_[settled_.size() - 2].second = absl::Now() + set_.wall() - kReadPatience;
     }
-    offsets_->wall_ns = absl::ToInt64Nanoseconds(offset);
+    set_.SetWall(offset);
   }
   void Suspended(absl::Duration length) {
-    SetWall(absl::Nanoseconds(offsets_->wall_ns.load()) + length);
-    offsets_->boot_ns += absl::ToInt64Nanoseconds(length);
+    SetWall(set_.wall() + length);
+    set_.AddBoot(length);
   }
 
   // Whether the clock had stood long enough for times that are right.
@@ -84,7 +57,7 @@ class Clocks {
   }
 
  private:
-  ClockOffsets* offsets_ = nullptr;
+  SetClocks set_;
   std::vector<std::pair<absl::Time, absl::Time>> settled_;
 };
 
@@ -181,7 +154,7 @@ class SetClockTest : public ::testing::Test {
 };
 
 TEST_F(SetClockTest, LongAllGoOnWhereverItIsSet) {
-  if (kIsSanitized) GTEST_SKIP() << "nothing is preloaded before a sanitizer";
+  if (!SetClocks::kIsPossible) GTEST_SKIP() << "nothing is preloaded before a sanitizer";
   ASSERT_NO_FATAL_FAILURE(Start());
   const absl::Duration now = absl::Now() - absl::UnixEpoch();
   constexpr absl::Duration kDay = absl::Hours(24);
@@ -200,7 +173,7 @@ TEST_F(SetClockTest, LongAllGoOnWhereverItIsSet) {
 
 // Waits that are over as they begin know that they are, whichever clock has not heard of it yet.
 TEST_F(SetClockTest, CommitsWaitForNoClockThatIsSetForward) {
-  if (kIsSanitized) GTEST_SKIP() << "nothing is preloaded before a sanitizer";
+  if (!SetClocks::kIsPossible) GTEST_SKIP() << "nothing is preloaded before a sanitizer";
   ASSERT_NO_FATAL_FAILURE(Start());
   for (int i = 1; i <= 8; ++i) {
     clocks_.SetWall(i * absl::Minutes(10));
@@ -212,7 +185,7 @@ TEST_F(SetClockTest, CommitsWaitForNoClockThatIsSetForward) {
 }
 
 TEST_F(SetClockTest, AllGoOnAfterTheMachineWasSuspended) {
-  if (kIsSanitized) GTEST_SKIP() << "nothing is preloaded before a sanitizer";
+  if (!SetClocks::kIsPossible) GTEST_SKIP() << "nothing is preloaded before a sanitizer";
   ASSERT_NO_FATAL_FAILURE(Start());
   for (const absl::Duration length : {absl::Minutes(10), absl::Hours(8)}) {
     std::vector<pid_t> stopped = StopChildren(getpid());

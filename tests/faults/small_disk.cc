@@ -3,8 +3,10 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 
@@ -28,6 +30,22 @@ void FillUp(const std::string& path) {
   const std::string block(4096, 'x');
   while (file.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
   }
+}
+
+bool ResizeSmallDisk(const std::string& directory, const std::string& size) {
+  return mount("none", directory.c_str(), nullptr, MS_REMOUNT | MS_NOSUID,
+               absl::StrCat("size=", size).c_str()) == 0;
+}
+
+bool TightenSmallDisk(const std::string& directory) {
+  // Whoever writes to it meanwhile makes what was asked for too little.
+  for (int tries = 0; tries < 100; ++tries) {
+    struct statvfs use {};
+    if (statvfs(directory.c_str(), &use) != 0) return false;
+    const std::uint64_t used = (use.f_blocks - use.f_bfree) * use.f_frsize;
+    if (ResizeSmallDisk(directory, absl::StrCat(used))) return true;
+  }
+  return false;
 }
 
 }  // namespace stepwell::faults

@@ -14,4 +14,9 @@ std::string MountSmallDisk(const std::string& directory, const char* size);
 // Writes `path` until there is no room.
 void FillUp(const std::string& path);
 
+// Makes it no larger than what is on it, at once, whatever its size: to make it `size` again gives the room back. False = it
+// could not be.
+bool TightenSmallDisk(const std::string& directory);
+bool ResizeSmallDisk(const std::string& directory, const std::string& size);
+
 }  // namespace stepwell::faults

@@ -1,36 +1,57 @@
 // A round of the long run (tests/soak.sh): training processes record through an agent and a bad network
 // to one master, and for as long as it is told (STEPWELL_SOAK_SECONDS, else a minute) one fault after
 // the other happens to one of them, each chosen by chance. Then all is well again, all must arrive but what
-// recorders themselves dropped, and the checker compares. A fault counts where it hit something: a signal
-// to a postmaster that is not there is none. A line for each kind, and the last one sums the round up, for who adds rounds
+// recorders themselves dropped, or what lay in a spool's record that a fault damaged, and the checker compares. A fault counts
+// where it hit something: a signal to a postmaster that is not there is none. A line for each kind, and the last one sums the round up, for who adds rounds
 // together. Trials beside the one that is checked are made to be merged and deleted.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "tests/faults/child_pids.h"
+#include "tests/faults/database_text.h"
 #include "tests/faults/master_client.h"
 #include "tests/faults/network/chaos_proxy.h"
 #include "tests/faults/scene.h"
+#include "tests/faults/set_clocks.h"
+#include "tests/faults/small_disk.h"
 
 namespace stepwell::faults {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr int kTrainerCount = 2;
 // So many faults without a commit in between at most.
 constexpr int kFaultsPerProgress = 5;
+// What a byte of a spool may cost, or its full disk: a record of a rank's, which has what its rings held since the one before. A
+// killed agent is back within a second or two.
+constexpr int kSecondsPerRecord = 5;
+constexpr int kSamplesPerStep = 12;  // of a trainer, at most
+constexpr char kDiskSize[] = "4g";   // of the database's, and of the spool's
 
 class SoakTest : public ::testing::Test {
  protected:
+  ~SoakTest() override {
+    master_.Kill();
+    for (const std::string& disk : disks_) umount2(disk.c_str(), MNT_DETACH);
+  }
   struct Fault {
     const char* name;
     // Whether it hit something.
@@ -202,8 +223,87 @@ class SoakTest : public ::testing::Test {
   }
   void RestartAgent() { scene_.StartAgent(proxy_.address()); }
 
+  // True: it is a disk of its own, which a fault fills up.
+  bool Mount(const std::string& directory) {
+    const std::string why = MountSmallDisk(directory, kDiskSize);
+    if (!why.empty()) {
+      scene_.Say(directory + " is on no disk of its own: " + why);
+      return false;
+    }
+    disks_.push_back(directory);
+    return chmod(directory.c_str(), 0711) == 0;  // PostgreSQL's own user passes through it
+  }
+  // True: PostgreSQL found no room, whether it refused or panicked.
+  bool FillDatabaseDisk() {
+    const auto told = [&] {
+      return master_.CountInLog("is full)") + master_.CountInLog("No space left");
+    };
+    const int before = told();
+    const bool is_full = TightenSmallDisk(master_.data_directory());
+    const bool hit =
+        is_full && Eventually(
+                       [&] {
+                         DatabaseText(master_.database_url(), "select pg_switch_wal()");
+                         return told() > before;
+                       },
+                       absl::Seconds(3));
+    Pause(0, 1000);
+    EXPECT_TRUE(ResizeSmallDisk(master_.data_directory(), kDiskSize));
+    return hit;
+  }
+  bool FillSpoolDisk() {
+    const bool is_full = TightenSmallDisk(spool_disk_);
+    Pause(100, 1000);
+    EXPECT_TRUE(ResizeSmallDisk(spool_disk_, kDiskSize));
+    if (!is_full || !scene_.agent().running()) return false;
+    ++full_spool_count_;
+    return true;
+  }
+  // Once in a round: who drops samples while clocks and anchors differ tells another time of them than who recorded them. So
+  // rings are emptied before, and anchors are taken anew behind it.
+  bool SetClock() {
+    if (std::exchange(clock_was_set_, true)) return false;
+    static const std::vector<absl::Duration> kOffsets = {
+        -absl::Hours(24), -absl::Hours(1), absl::Minutes(10), absl::Hours(1), absl::Hours(24)};
+    Pause(1500, 1500);
+    clocks_->SetWall(kOffsets[static_cast<std::size_t>(
+        scene_.Random(0, static_cast<int>(kOffsets.size()) - 1))]);
+    Pause(200, 2000);
+    clocks_->SetWall(absl::ZeroDuration());
+    Pause(12'000, 12'000);
+    return true;
+  }
+  // One byte of what was written last, as a rule of a record that the master has not: nothing came to it for a while before.
+  bool DamageSpool() {
+    proxy_.Set("hold=up");
+    Pause(200, 600);
+    scene_.agent().Kill();
+    std::vector<std::string> segments;
+    std::error_code gone;
+    for (const auto& entry : fs::recursive_directory_iterator(scene_.spool_dir(), gone)) {
+      if (entry.path().extension() == ".seg" && entry.file_size() > 0)
+        segments.push_back(entry.path());
+    }
+    bool hit = false;
+    if (!segments.empty()) {
+      const std::string& segment = segments[static_cast<std::size_t>(
+          scene_.Random(0, static_cast<int>(segments.size()) - 1))];
+      const auto bytes = static_cast<int>(fs::file_size(segment));
+      const int at = scene_.Random(std::max(0, bytes - 20'000), bytes - 1);
+      std::fstream file(segment, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(at);
+      const int byte = file.get();
+      file.seekp(at);
+      hit = byte >= 0 && file.put(static_cast<char>(byte ^ 0x10)).flush().good();
+    }
+    damaged_count_ += hit ? 1 : 0;
+    proxy_.Set("");
+    RestartAgent();
+    return hit;
+  }
+
   std::vector<Fault> Faults() {
-    return {
+    std::vector<Fault> faults = {
         {"master killed", [&] { return KillMaster(); }},
         {"master killed before an ack",
          [&] { return KillMasterAt({"after_commit_before_ack"}, 10); }},
@@ -229,27 +329,66 @@ class SoakTest : public ::testing::Test {
         {"the network swallows what goes", [&] { return Weather("hold=down", 100, 2000); }},
         {"the network is slow", [&] { return Weather("delay=200ms jitter=100ms", 500, 2000); }},
         {"the network flaps", [&] { return WeatherThatResets("flap=300ms:200ms", 500, 2000); }},
+        {"a byte of a spool turned", [&] { return DamageSpool(); }},
     };
+    if (database_has_disk_) {
+      faults.push_back({"the database's disk full", [&] { return FillDatabaseDisk(); }});
+    }
+    if (!spool_disk_.empty()) {
+      faults.push_back({"the spool's disk full", [&] { return FillSpoolDisk(); }});
+    }
+    if (clocks_) faults.push_back({"the clock set", [&] { return SetClock(); }});
+    return faults;
+  }
+
+  // What gaps may tell: all that recorders dropped, and so much at most that lay in damaged records (the last one of a file is cut
+  // off as torn, and of a definition all that it defined is rejected), or that a full disk left no room for.
+  Allowance AllowanceFor(int steps_per_second) const {
+    Allowance allowed = scene_.DropsOfRecorders();
+    const int count = damaged_count_ + full_spool_count_;
+    if (damaged_count_ > 0) {
+      allowed.causes.insert({Cause::kSpoolCorrupt, Cause::kSpoolLost, Cause::kRejected});
+      allowed.with_uncounted = true;
+    }
+    if (full_spool_count_ > 0) allowed.causes.insert(Cause::kSpoolFull);
+    allowed.count_max += static_cast<std::uint64_t>(count) * kSecondsPerRecord *
+                         static_cast<std::uint64_t>(steps_per_second * kSamplesPerStep);
+    return allowed;
   }
 
   Scene scene_{::testing::UnitTest::GetInstance()->current_test_info()->name()};
+  std::optional<SetClocks> clocks_;  // of every other round, before anybody is started
   MasterProcess master_{{.scratch = scene_.path("")}};
   MasterClient client_{master_.grpc_address()};
   ChaosProxy proxy_{master_.grpc_address(), scene_.random()()};
   int beside_count_ = 0;
   // Closed trials that are there still.
   std::vector<std::string> beside_;
+  std::vector<std::string> disks_;
+  bool database_has_disk_ = false;
+  std::string spool_disk_;  // empty = none
+  int damaged_count_ = 0;
+  int full_spool_count_ = 0;
+  bool clock_was_set_ = false;
 };
 
 TEST_F(SoakTest, LongRoundOfFaultsLosesAndDoublesNothing) {
   const char* seconds = std::getenv("STEPWELL_SOAK_SECONDS");
   const absl::Duration length = absl::Seconds(seconds == nullptr ? 60 : std::atoi(seconds));
   const char* rate = std::getenv("STEPWELL_SOAK_RATE");
+  const std::string steps_per_second = rate == nullptr ? "100" : rate;
+  if (SetClocks::kIsPossible && scene_.Random(0, 1) == 1) clocks_.emplace(scene_);
+  database_has_disk_ = Mount(master_.data_directory());
+  if (Mount(scene_.path("spool-disk"))) {
+    spool_disk_ = scene_.path("spool-disk");
+    scene_.set_spool_dir(spool_disk_ + "/spool");
+    ASSERT_EQ(mkdir(scene_.spool_dir().c_str(), 0700), 0);
+  }
   StartMaster();
   RestartAgent();
   for (int rank = 0; rank < kTrainerCount; ++rank) {
-    scene_.StartTrainer(rank, {{"--world-size", absl::StrCat(kTrainerCount)},
-                               {"--rate", rate == nullptr ? "100" : rate}});
+    scene_.StartTrainer(
+        rank, {{"--world-size", absl::StrCat(kTrainerCount)}, {"--rate", steps_per_second}});
   }
   const std::vector<Fault> faults = Faults();
   std::map<std::string, int> happened;
@@ -279,7 +418,8 @@ TEST_F(SoakTest, LongRoundOfFaultsLosesAndDoublesNothing) {
   }
   scene_.Say(absl::StrCat("of ", tried_count, " faults ", hit_count, " hit something"));
   scene_.StopProducers(absl::Seconds(300));
-  const Verdict verdict = scene_.ExpectExact(master_, Demand::kRecorded, scene_.DropsOfRecorders());
+  const Verdict verdict = scene_.ExpectExact(master_, Demand::kRecorded,
+                                             AllowanceFor(std::atoi(steps_per_second.c_str())));
   EXPECT_EQ(master_.Stop(), "exit 0") << master_.LogTail();
   std::cout << "soak: samples " << verdict.held_count + verdict.declared_count << " declared "
             << verdict.declared_count << " faults " << hit_count << " tried " << tried_count

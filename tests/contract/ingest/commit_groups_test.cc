@@ -39,6 +39,7 @@ class Counter final : public CommitListener {
   void Committed(const CheckedChunk& chunk) override {
     EXPECT_EQ(chunk.last_sequence, ++committed_);
   }
+  void TellAcks() override {}
   void Refenced(const CheckedChunk& /*chunk*/) override { ADD_FAILURE() << "nobody else writes"; }
   void End(const absl::Status& why) override { ADD_FAILURE() << why; }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,17 +61,20 @@ class ManyTrialsTest : public RandomTrialTest {
     return tables;
   }
 
-  // Copies of the trial numbered first ... last: half of them in its own leaves, the others in all.
-  void CopyTrial(int first, int last, const std::vector<std::string>& tables = AllTables()) {
+  // Copies of the trial numbered first ... last: half of them in its own leaves, the others in all. Of so many of its series at most.
+  void CopyTrial(int first, int last, const std::vector<std::string>& tables = AllTables(),
+                 int series_max = INT32_MAX) {
     const std::string numbers = absl::StrCat("generate_series(", first, ", ", last, ") n");
     for (const std::string& table : tables) {
       const auto columns = ColumnsOf(table);
       ASSERT_TRUE(columns.ok()) << columns.status();
       std::string names;
       std::string values;
+      bool is_of_series = false;
       for (int row = 0; row < columns->row_count(); ++row) {
         const std::string name(columns->Text(row, 0));
         absl::StrAppend(&names, row == 0 ? "" : ", ", name);
+        is_of_series = is_of_series || name == "series_no";
         // The segments of rollups are those of days.
         const bool stays = name == "received_day" && absl::StartsWith(table, "recent_rollup");
         absl::StrAppend(&values, row == 0 ? "" : ", ", stays ? name : Changed(name));
@@ -78,7 +82,8 @@ class ManyTrialsTest : public RandomTrialTest {
       const std::string key = table == "caps" ? "place = 2 and place_id" : "trial_id";
       Run(absl::StrCat("insert into stepwell.", table, " (", names, ") select ", values,
                        " from stepwell.", table, ", ", numbers, " where ", key, " = ",
-                       Value(trial_id_)));
+                       Value(trial_id_),
+                       is_of_series ? absl::StrCat(" and series_no <= ", series_max) : ""));
     }
     Run("analyze");
   }
@@ -88,6 +93,21 @@ class ManyTrialsTest : public RandomTrialTest {
         "select column_name::text from information_schema.columns where table_schema = "
         "'stepwell' and table_name = $1 and column_name <> 'gap_no'",
         {table});
+  }
+
+  // Those that hold samples or rollups of the trial, by the ledger.
+  std::set<std::string> LeavesOfTrial() {
+    std::set<std::string> leaves;
+    const auto days = connection_->Exec(
+        "select distinct to_char(received_day, 'YYYYMMDD') from stepwell.usage where trial_id = $1",
+        {Value(trial_id_)});
+    EXPECT_TRUE(days.ok()) << days.status();
+    for (int row = 0; row < days->row_count(); ++row) {
+      for (const char* table : {"metrics", "ticks", "rollups", "rollup_ticks"}) {
+        leaves.insert(absl::StrCat(table, "_k0_", std::string(days->Text(row, 0))));
+      }
+    }
+    return leaves;
   }
 
   static std::string Changed(const std::string& column) {

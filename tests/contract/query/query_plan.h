@@ -136,4 +136,13 @@ inline QueryPlan ExplainQuery(PgConnection& connection, const PgStatement& state
   return plan;
 }
 
+// `few`: the same where a part as much of other trials is stored.
+// `descents`: into an index, that another plan for the same rows may take.
+inline void ExpectFlat(const QueryPlan& plan, const QueryPlan& few, double descents = 0) {
+  // An index may be a page deeper, and a plan another: what it costs is an estimate.
+  EXPECT_LE(plan.buffers, 1.05 * few.buffers + 3 * (plan.loops() + descents));
+  EXPECT_LE(plan.rows(), 1.05 * few.rows() + plan.loops());
+  EXPECT_LE(plan.cost, 3 * few.cost + 10);
+}
+
 }  // namespace stepwell

@@ -108,20 +108,6 @@ class QueryPlansTest : public ManyTrialsTest {
   // Fails for queries of the reader, and methods of the service, that AskAll has not asked.
   void ExpectAllAsked(const std::set<ReadQuery>& seen) const;
 
-  std::set<std::string> LeavesOfTrial() {
-    std::set<std::string> leaves;
-    const auto days = connection_->Exec(
-        "select distinct to_char(received_day, 'YYYYMMDD') from stepwell.usage where trial_id = $1",
-        {Value(trial_id_)});
-    EXPECT_TRUE(days.ok()) << days.status();
-    for (int row = 0; row < days->row_count(); ++row) {
-      for (const char* table : {"metrics", "ticks", "rollups", "rollup_ticks"}) {
-        leaves.insert(absl::StrCat(table, "_k0_", std::string(days->Text(row, 0))));
-      }
-    }
-    return leaves;
-  }
-
   // Three trials behind all that CopyTrial makes, of a state, a name and a project that no other has.
   void AddRareTrials() {
     CopyTrial(kManyTrials + 1, kManyTrials + 3);
@@ -339,14 +325,6 @@ void ExpectFewLooksAtTrials(const QueryPlan& plan, double looks_max = kTrialLook
   double looks = 0;
   for (const QueryPlan::Scan& scan : plan.scans) looks += scan.table == "trials" ? scan.rows : 0;
   EXPECT_LE(looks, looks_max);
-}
-
-// `few`: the same with a tenth of the trials.
-void ExpectFlat(const QueryPlan& plan, const QueryPlan& few) {
-  // An index may be a page deeper, and a plan another: what it costs is an estimate.
-  EXPECT_LE(plan.buffers, 1.05 * few.buffers + 3 * plan.loops());
-  EXPECT_LE(plan.rows(), 1.05 * few.rows() + plan.loops());
-  EXPECT_LE(plan.cost, 3 * few.cost + 10);
 }
 
 TEST_F(QueryPlansTest, EveryQueryReadsOneTrialByAnIndexWhateverElseIsStored) {

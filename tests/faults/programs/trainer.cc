@@ -40,6 +40,7 @@
 #include "tests/faults/programs/disturbance.h"
 #include "tests/faults/programs/held_thread.h"
 #include "tests/faults/programs/late_pages.h"
+#include "tests/faults/programs/narrow_place.h"
 #include "tests/faults/programs/options.h"
 
 namespace stepwell::faults {
@@ -138,10 +139,12 @@ class Trainer {
     Disturbance disturbance(disturbances);
     while (!is_done_) {
       if (is_warm_) disturbance.Again();
+      if (const std::string message = recorder_.message(); !message.empty()) heard_ = message;
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     StopWorkers();
     std::printf("trainer rank %d: held, %s\n", rank_, disturbance.ToText().c_str());
+    if (!heard_.empty()) std::printf("trainer rank %d: heard %s\n", rank_, heard_.c_str());
     const HeldWaits waits = ReadHeldWaits();
     std::printf("trainer rank %d: %lld switches, %lld sleeps\n", rank_,
                 static_cast<long long>(waits.switch_count),
@@ -182,7 +185,10 @@ class Trainer {
   }
 
   static int OpenLog(const std::string& path) {
-    return open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    const int log = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    (void)fcntl(log, F_SETPIPE_SZ,
+                1 << 20);  // where it is a pipe, so that nobody waits for who reads it
+    return log;
   }
 
   // After the first step: what first uses cost is behind.
@@ -314,6 +320,7 @@ class Trainer {
   std::string pending_;
   std::vector<pid_t> workers_;
   bool is_held_ = false;  // set before the held thread begins
+  std::string heard_;     // the recorder's last message
   std::unique_ptr<LatePages> late_pages_;
   std::size_t late_page_next_ = 0;
   std::atomic<bool> is_warm_{false};
@@ -321,17 +328,25 @@ class Trainer {
 };
 
 int Main(int argc, char** argv) {
-  const ProgramOptions options(argc, argv, {{"--spool-dir", ""},   {"--trial", "faults"},
-                                            {"--log", ""},         {"--rank", "0"},
-                                            {"--world-size", "1"}, {"--seed", "1"},
-                                            {"--scopes", "1"},     {"--rate", "50"},
-                                            {"--workers", "0"},    {"--worker-samples", "1000000"},
-                                            {"--own-exit", "-1"},  {"--steps", "1000000"},
-                                            {"--die-at", "-1"},    {"--leave-open", "0"},
-                                            {"--held", "0"},       {"--ask-at", "-1"},
-                                            {"--late-pages", "0"}, {"--log-ahead", "0"},
-                                            {"--disturb", "0"},    {"--close-wait-ms", "60000"}});
+  const ProgramOptions options(argc, argv, {{"--spool-dir", ""},    {"--trial", "faults"},
+                                            {"--log", ""},          {"--rank", "0"},
+                                            {"--world-size", "1"},  {"--seed", "1"},
+                                            {"--scopes", "1"},      {"--rate", "50"},
+                                            {"--workers", "0"},     {"--worker-samples", "1000000"},
+                                            {"--own-exit", "-1"},   {"--steps", "1000000"},
+                                            {"--die-at", "-1"},     {"--leave-open", "0"},
+                                            {"--held", "0"},        {"--ask-at", "-1"},
+                                            {"--late-pages", "0"},  {"--log-ahead", "0"},
+                                            {"--disturb", "0"},     {"--close-wait-ms", "60000"},
+                                            {"--agent", ""},        {"--files-max", "0"},
+                                            {"--no-processes", "0"}});
   signal(SIGTERM, [](int) { g_stop = 1; });
+  // Tests' children start none by themselves.
+  if (const std::string agent = options.Text("--agent"); !agent.empty()) {
+    setenv("STEPWELL_AGENT", agent.c_str(), 1);
+  }
+  LimitFiles(options.Number("--files-max"));
+  if (options.Number("--no-processes") != 0) ForbidProcesses();
   Trainer trainer(options);
   if (!trainer.records() && !trainer.is_plain()) {
     std::printf("trainer: does not record: %s\n", trainer.message().c_str());

@@ -65,7 +65,7 @@ class SamplerWriterTest : public ::testing::Test {
   void Open(const Clock& clock, absl::Duration interval = kInterval,
             Master master = Master::kConnected) {
     WriterIdentity identity;
-    identity.writer = Uuid::Random();
+    identity.writer = writer_;
     identity.trial = "t";
     identity.is_sampler = true;
     SamplerWriter::Settings settings;
@@ -107,11 +107,14 @@ class SamplerWriterTest : public ::testing::Test {
       pb::StreamChunksResponse answer;
       if (said->has_open()) {
         answer.mutable_opened()->set_writer(said->open().writer());
+        const bool is_own = said->open().writer() == writer_.ToBytes();
+        answer.mutable_opened()->set_committed_sequence(is_own ? acked_sequence_ : 0);
         answer.mutable_opened()->set_credit_bytes(1 << 30);
       } else if (said->has_chunk()) {
         Take(said->chunk());
         answer.mutable_ack()->set_writer(said->chunk().writer());
         answer.mutable_ack()->set_committed_sequence(said->chunk().sequence());
+        if (said->chunk().writer() == writer_.ToBytes()) acked_sequence_ = said->chunk().sequence();
         answer.mutable_ack()->set_credit_bytes(1 << 30);
       } else {
         if (said->has_close()) ++close_count_;
@@ -160,10 +163,12 @@ class SamplerWriterTest : public ::testing::Test {
   fs::path path_;
   FakeClock clock_;
   Sender sender_;
+  const Uuid writer_ = Uuid::Random();
   std::unique_ptr<SamplerWriter> sampler_;
   std::vector<std::int64_t> ticks_;
   std::vector<pb::Loss> losses_;
   int close_count_ = 0;
+  std::uint64_t acked_sequence_ = 0;
 };
 
 // An agent that is killed keeps what is in the spool, and nothing else.
@@ -303,6 +308,34 @@ TEST_F(SamplerWriterTest, TicksThatWereSleptThroughAreLate) {
                                     [now_us](std::int64_t tick_us) { return tick_us < now_us; });
   EXPECT_NEAR(static_cast<double>(late_count - kLoads) / 6 + static_cast<double>(before),
               static_cast<double>(absl::Seconds(30) / kInterval), 8);
+}
+
+// The agent was killed: what it did not live to sample is told by the next one, which finds in the spool when its last tick
+// was.
+TEST_F(SamplerWriterTest, TicksBehindAnAgentThatWasKilledAreLate) {
+  Open(clock_);
+  ASSERT_TRUE(VisitForTicks(4));
+  const std::int64_t last_us = *std::max_element(ticks_.begin(), ticks_.end());
+  sampler_ = nullptr;
+  clock_.Advance(absl::Seconds(30));
+  ticks_.clear();
+  losses_.clear();
+  Open(clock_);
+  ASSERT_TRUE(VisitForTicks(3));
+  Close();
+  const auto told = Losses(pb::GAP_CAUSE_LATE);
+  ASSERT_FALSE(told.empty());
+  const std::int64_t first_us = *std::min_element(ticks_.begin(), ticks_.end());
+  const auto intervals =
+      static_cast<std::uint64_t>((first_us - last_us) / absl::ToInt64Microseconds(kInterval));
+  EXPECT_GE(intervals, 1400u);
+  for (const pb::Loss& loss : told) {
+    EXPECT_EQ(loss.reason(), "ticks while no agent ran");
+    EXPECT_EQ(loss.first_time_us(), last_us);
+    EXPECT_EQ(loss.last_time_us(), first_us);
+  }
+  // Of each tick five samples of memory, and shared_with: this clock has no rates.
+  EXPECT_EQ(SamplesOf(told), (intervals - 1) * 6);
 }
 
 // Ticks wait in memory for a frame's worth; then they are given up, counted, and told when there is

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -161,6 +162,28 @@ TEST_F(AckBoardTest, GoBeforeAcksAndAfterMessages) {
   ASSERT_EQ(taken.size(), 3U);
   EXPECT_TRUE(taken[1].has_directive());
   EXPECT_TRUE(taken[2].has_ack());
+}
+
+// One call for all that a commit has for a stream, however many its writers are.
+TEST(AckBoardOwnTest, AcksThatAreHeldWaitForOneCall) {
+  int call_count = 0;
+  AckBoard board([&] { ++call_count; });
+  const Uuid writers[] = {Uuid::Random(), Uuid::Random()};
+  for (const Uuid& writer : writers) board.HoldAck(writer, {.committed_sequence = 1});
+  board.HoldAck(writers[0], {.committed_sequence = 2});
+  EXPECT_EQ(call_count, 0);
+  board.Tell();
+  EXPECT_EQ(call_count, 1);
+  std::set<std::uint64_t> told;
+  for (pb::StreamChunksResponse message; board.TakeNext(message);) {
+    told.insert(message.ack().committed_sequence());
+  }
+  EXPECT_EQ(told, (std::set<std::uint64_t>{1, 2}));
+  board.Close();
+  board.HoldAck(writers[0], {.committed_sequence = 3});
+  board.Tell();
+  EXPECT_EQ(call_count, 1);
+  EXPECT_TRUE(board.empty());
 }
 
 // However the stream's thread and those that post meet: a client that does not know the writer yet
