@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "tests/faults/database_text.h"
 #include "tests/faults/master_client.h"
 #include "tests/faults/scene.h"
 
@@ -39,6 +40,16 @@ TEST(AbsurdClockTest, OneGroupHoldsAllAndTheOthersAreUnharmed) {
   EXPECT_EQ(verdict.declared_count, 0U);
   // Times and sealed times agree: nothing tells such a clock from one that is right.
   EXPECT_THAT(scene.stored().gap_texts, ::testing::IsEmpty());
+  // Leaves are of the days on which the master received.
+  EXPECT_EQ(
+      DatabaseText(master.database_url(),
+                   "select count(*) from pg_class where relname ~ '^metrics_k[0-9]+_[0-9]{8}$' and "
+                   "abs(to_date(right(relname, 8), 'YYYYMMDD') - current_date) > 2"),
+      "0");
+  EXPECT_NE(
+      DatabaseText(master.database_url(),
+                   "select count(*) from pg_class where relname ~ '^metrics_k[0-9]+_[0-9]{8}$'"),
+      "0");
   EXPECT_EQ(master.Stop(), "exit 0") << master.LogTail();
 }
 

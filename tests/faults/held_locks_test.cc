@@ -91,6 +91,7 @@ TEST(HeldLocksTest, AreAnOutageAndAllGoesOnAfterwards) {
   std::uint64_t still_at = 0;
   EXPECT_TRUE(Eventually([&] { return (still_at = committed()) > 0; }, absl::Seconds(10)));
   EXPECT_EQ(still_at, stopped_at) << "nothing stopped: this proves nothing";
+  EXPECT_GT(master.CountInLog("commit_failed"), 0) << "no statement gave up: " << master.LogTail();
   EXPECT_TRUE(master.running()) << master.LogTail();
   locks.GiveBack();
   scene.Say("nothing is locked any more");

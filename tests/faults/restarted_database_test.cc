@@ -19,7 +19,7 @@ namespace {
 
 constexpr absl::Duration kBetween = absl::Seconds(2);
 // Each worker of the master and each reader opens one, and once more where the first try came too early.
-constexpr int kSessionsPerRestartMax = 60;
+constexpr int kSessionsPerRestartMax = 25;
 // Of one of others, which is back at once: whoever waits for it need not meet each of its lives.
 constexpr int kProgressEach = 5;
 
