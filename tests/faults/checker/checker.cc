@@ -61,7 +61,10 @@ std::vector<StoredGap> AllowedOf(std::vector<StoredGap> gaps, const Allowance& a
 class Comparison {
  public:
   Comparison(const std::vector<StoredGap>& gaps, Demand demand, const Allowance& allowed)
-      : gaps_(AllowedOf(gaps, allowed)), demand_(demand), declared_max_(allowed.count_max) {
+      : gaps_(AllowedOf(gaps, allowed)),
+        demand_(demand),
+        declared_max_(allowed.count_max),
+        stretches_max_(allowed.stretches_max) {
     used_.resize(gaps_.size());
   }
 
@@ -136,7 +139,7 @@ class Comparison {
     if (teller == covering.end()) return false;
     ++used_[*teller];
     if (IsOpen(*teller)) {
-      told_stretch_[{*teller, logged.series, logged.rank}] = stretch_;
+      told_stretches_[{*teller, logged.series, logged.rank}].insert(stretch_);
     } else {
       ++told_[*teller][covering];
     }
@@ -162,12 +165,13 @@ class Comparison {
   bool HasRoom(std::size_t gap) const {
     return gaps_[gap].sample_count == 0 || used_[gap] < gaps_[gap].sample_count;
   }
-  // A gap that leaves a time or its count open hides one stretch of each series, not holes here and there.
+  // A gap that leaves a time or its count open hides one stretch of each series, or as many as are allowed, not holes here and there.
   bool IsOpen(std::size_t gap) const { return OpenCount(gaps_[gap]) > 0; }
   bool IsItsStretch(std::size_t gap, const LoggedSample& logged) const {
     if (!IsOpen(gap)) return true;
-    const auto told = told_stretch_.find({gap, logged.series, logged.rank});
-    return told == told_stretch_.end() || told->second == stretch_;
+    const auto told = told_stretches_.find({gap, logged.series, logged.rank});
+    return told == told_stretches_.end() || told->second.contains(stretch_) ||
+           told->second.size() < stretches_max_;
   }
   // One of the samples that `gap` tells is told by another one that covers it, which may have to make room in turn.
   bool MakeRoom(std::size_t gap, std::set<std::size_t>& tried) {
@@ -195,6 +199,7 @@ class Comparison {
   const std::vector<StoredGap> gaps_;
   const Demand demand_;
   const std::uint64_t declared_max_;
+  const std::size_t stretches_max_;
   // Of the absent samples so far: the newest, and how many stretches they are.
   Key last_absent_;
   std::size_t stretch_ = 0;
@@ -202,7 +207,7 @@ class Comparison {
   // How many samples each gap tells, by all that cover them.
   std::map<std::size_t, std::map<Covering, std::int64_t>> told_;
   // Which stretch of a series each open gap hides.
-  std::map<std::tuple<std::size_t, std::string, int>, std::size_t> told_stretch_;
+  std::map<std::tuple<std::size_t, std::string, int>, std::set<std::size_t>> told_stretches_;
   Verdict verdict_;
 };
 

@@ -61,6 +61,8 @@ struct Allowance {
   std::uint64_t count_max = UINT64_MAX;
   // Also gaps that leave their count open, of those causes that cannot always know it.
   bool with_uncounted = false;
+  // Of each series, that one gap without times or count may hide: the master adds up those of one writer and one reason.
+  std::size_t stretches_max = 1;
 };
 
 enum class Demand {

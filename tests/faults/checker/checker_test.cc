@@ -254,6 +254,21 @@ const Row kRows[] = {
        Declare(h, {0, "", 1, 0, 0});
      },
      nullptr, 0},
+    {"a gap without times that may hide two holes, and three of them",
+     [](History& h) {
+       for (const std::size_t index : {90, 60, 30}) DropStored(h, index);
+       Declare(h, {0, "", 3, 0, 0});
+       h.allowed.stretches_max = 2;
+     },
+     &Verdict::missing_count, 1},
+    {"a gap without times that may hide two holes, and both are there",
+     [](History& h) {
+       DropStored(h, 60);
+       DropStored(h, 30);
+       Declare(h, {0, "", 2, 0, 0});
+       h.allowed.stretches_max = 2;
+     },
+     nullptr, 0},
     {"a stretch of which another gap tells the middle",
      [](History& h) {
        for (std::size_t number = 40; number >= 5; --number) DropStored(h, 3 * number);
