@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "base/failpoint.h"
 #include "base/steady_time.h"
 #include "base/stream_metadata.h"
 #include "server/grpc_access.h"
@@ -97,6 +98,7 @@ class StreamReactor final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grp
     --starting_read_count_;
   }
   void OnWriteDone(bool ok) override {
+    STEPWELL_FAILPOINT("ack_written");
     {
       absl::MutexLock lock(&mu_);
       writing_ = false;

@@ -155,22 +155,25 @@ void SamplerWriter::TellBehindKilled(const TimedTick& tick) {
   const bool is_paused = status.profiling && !status.profiling->on();
   const std::uint64_t count = sample_counts_[Cadence::kFast];
   if (!is_paused && count > behind.told_count) {
+    // The first tick lacks what comes with the second.
     TellNoAgent({std::max(behind.last_time_us, settings_.live_since_us),
                  absl::ToInt64Microseconds(selection().interval()), count - behind.told_count},
-                behind.until_us);
+                behind.until_us, is_first ? 0 : 1);
   }
   behind_killed_.told_count = std::max(behind.told_count, count);
   if (!is_first || is_paused) behind_killed_ = {};
 }
 
-void SamplerWriter::TellNoAgent(const EndedTicks& ended, std::int64_t until_us) {
+void SamplerWriter::TellNoAgent(const EndedTicks& ended, std::int64_t until_us,
+                                std::uint64_t more) {
   if (until_us <= ended.last_time_us || IsToldOff(served_->status())) return;
   // The first tick is taken at once, wherever the grid before was.
   const std::int64_t missed = (until_us - ended.last_time_us) / ended.interval_us - 1;
   if (missed <= 0 || ended.sample_count == 0) return;
-  TellAbsences({{"", AbsenceKind::kLate, static_cast<std::uint64_t>(missed) * ended.sample_count,
-                 ended.last_time_us, until_us, "ticks while no agent ran"}},
-               served_->builder());
+  TellAbsences(
+      {{"", AbsenceKind::kLate, (static_cast<std::uint64_t>(missed) + more) * ended.sample_count,
+        ended.last_time_us, until_us, "ticks while no agent ran"}},
+      served_->builder());
 }
 
 void SamplerWriter::TakeTicks(const Surroundings& surroundings, Waiting waiting) {

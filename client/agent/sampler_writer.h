@@ -7,7 +7,8 @@
 // Open is not refused, 1 s more for the names of others' GPUs, 0.1 s where there is no stream. What was
 // not answered by then is this agent's: it is in the spool with the next visit, and stays there whatever
 // the word is later. So what is kept by two agents of one machine, and counted twice, is at most what
-// both took before a master was there to elect one; what a kill loses is at most what waited for it.
+// both took before a master was there to elect one; what a kill loses is at most what waited for it, and that is counted where
+// an earlier frame tells since when.
 //
 //   STEPWELL_ASSIGN_OR_RETURN(auto sampler, SamplerWriter::Open(std::move(dir), who, settings, context));
 //   sampler->Visit({.batch = 12, .trial_count = 1});
@@ -98,8 +99,8 @@ class SamplerWriter {
   // Likewise behind an agent that was killed, of which the newest frame tells when its last tick was: what the first tick here has
   // at once, and with the second what that has more, which are rates.
   void TellBehindKilled(const TimedTick& tick);
-  // `ended`, and no tick until then.
-  void TellNoAgent(const EndedTicks& ended, std::int64_t until_us);
+  // `ended`, and no tick until then; so many more after it.
+  void TellNoAgent(const EndedTicks& ended, std::int64_t until_us, std::uint64_t more = 0);
   void TryClose();
   // Taken, not yet written: whose they are to tell is known with the master's answer.
   struct WaitingTick {

@@ -4,7 +4,9 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -16,11 +18,16 @@ namespace stepwell::faults {
 
 std::string MountSmallDisk(const std::string& directory, const char* size) {
   if (mkdir(directory.c_str(), 0700) != 0) return std::strerror(errno);
-  if (unshare(CLONE_NEWNS) != 0) return absl::StrCat("unshare: ", std::strerror(errno));
+  const auto cannot = [&](const char* what) {
+    const std::string why = absl::StrCat(what, ": ", std::strerror(errno));
+    rmdir(directory.c_str());
+    return why;
+  };
+  if (unshare(CLONE_NEWNS) != 0) return cannot("unshare");
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
       mount("none", directory.c_str(), "tmpfs", MS_NOSUID,
             absl::StrCat("mode=0700,size=", size).c_str()) != 0) {
-    return absl::StrCat("mount: ", std::strerror(errno));
+    return cannot("mount");
   }
   return "";
 }
@@ -42,8 +49,9 @@ bool TightenSmallDisk(const std::string& directory) {
   for (int tries = 0; tries < 100; ++tries) {
     struct statvfs use {};
     if (statvfs(directory.c_str(), &use) != 0) return false;
-    const std::uint64_t used = (use.f_blocks - use.f_bfree) * use.f_frsize;
-    if (ResizeSmallDisk(directory, absl::StrCat(used))) return true;
+    // None at all would be no limit.
+    const std::uint64_t used = std::max<std::uint64_t>(1, use.f_blocks - use.f_bfree);
+    if (ResizeSmallDisk(directory, absl::StrCat(used * use.f_frsize))) return true;
   }
   return false;
 }

@@ -265,6 +265,8 @@ class SoakTest : public ::testing::Test {
     if (std::exchange(clock_was_set_, true)) return false;
     static const std::vector<absl::Duration> kOffsets = {
         -absl::Hours(24), -absl::Hours(1), absl::Minutes(10), absl::Hours(1), absl::Hours(24)};
+    const std::uint64_t before = committed();
+    if (!Eventually([&] { return committed() > before + 3; }, absl::Seconds(30))) return false;
     Pause(1500, 1500);
     clocks_->SetWall(kOffsets[static_cast<std::size_t>(
         scene_.Random(0, static_cast<int>(kOffsets.size()) - 1))]);
@@ -385,12 +387,14 @@ TEST_F(SoakTest, LongRoundOfFaultsLosesAndDoublesNothing) {
     scene_.set_spool_dir(spool_disk_ + "/spool");
     ASSERT_EQ(mkdir(scene_.spool_dir().c_str(), 0700), 0);
   }
-  StartMaster();
+  ASSERT_NO_FATAL_FAILURE(StartMaster());
   RestartAgent();
   for (int rank = 0; rank < kTrainerCount; ++rank) {
     scene_.StartTrainer(
         rank, {{"--world-size", absl::StrCat(kTrainerCount)}, {"--rate", steps_per_second}});
   }
+  ASSERT_TRUE(Eventually([&] { return committed() > 0; }, absl::Seconds(60)))
+      << scene_.Logs() << master_.LogTail();
   const std::vector<Fault> faults = Faults();
   std::map<std::string, int> happened;
   int tried_count = 0;

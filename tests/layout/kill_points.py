@@ -9,6 +9,7 @@ from tree import Finding, Tree, line_of, without_comments
 _TABLE = "tests/faults/kill_points_test.cc"
 # What that test's master does not do, or does not die of.
 _ELSEWHERE = {
+    "ack_written": "tests/e2e/drain_test.cc",
     "after_commit_before_ack": "tests/faults/crash_test.cc",
     "migration_before_commit": "tests/faults/migration_kill_test.cc",
     "migration_after_commit": "tests/faults/migration_kill_test.cc",

@@ -19,6 +19,7 @@
 // stderr, nothing else, and ends with that code.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -186,8 +187,12 @@ class Trainer {
 
   static int OpenLog(const std::string& path) {
     const int log = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    (void)fcntl(log, F_SETPIPE_SZ,
-                1 << 20);  // where it is a pipe, so that nobody waits for who reads it
+    struct stat about {};
+    // Nobody is to wait for who reads a pipe.
+    if (fstat(log, &about) == 0 && S_ISFIFO(about.st_mode) &&
+        fcntl(log, F_SETPIPE_SZ, 1 << 20) < 0) {
+      std::_Exit(77);
+    }
     return log;
   }
 
@@ -245,7 +250,11 @@ class Trainer {
     std::array<std::int64_t, kCheckedPerStep> times_us{};
     for (int i = 0; i < kCheckedPerStep; ++i) {
       const std::int64_t number = checked_count_ + i;
-      times_us[static_cast<std::size_t>(i)] = checked_us_ = std::max(checked_us_ + 1, NowUs());
+      // Those of a clock that was set ahead, and is right again, are left behind.
+      const std::int64_t now_us = NowUs();
+      const bool is_ahead = checked_us_ > now_us + 1'000'000;
+      checked_us_ = is_ahead ? now_us : std::max(checked_us_ + 1, now_us);
+      times_us[static_cast<std::size_t>(i)] = checked_us_;
       Log({"faults/checked", rank_, number, static_cast<std::int32_t>(number), true, checked_us_,
            std::bit_cast<std::uint64_t>(ValueOf(seed_, rank_, number))});
     }
