@@ -96,6 +96,10 @@ std::optional<v1::StreamChunksResponse> RawStream::WaitFor(
 
 std::optional<v1::Ack> RawStream::WaitAck(const Uuid& writer, std::uint64_t sequence,
                                           absl::Duration wait) {
+  AskedAck& asked = asked_[writer];
+  const bool is_known = sequence > asked.sequence && sequence <= asked.answer.committed_sequence();
+  asked.sequence = sequence;
+  if (is_known) return asked.answer;
   const auto answer = WaitFor(
       [&](const v1::StreamChunksResponse& message) {
         return message.has_ack() && message.ack().writer() == writer.ToBytes() &&
@@ -103,6 +107,7 @@ std::optional<v1::Ack> RawStream::WaitAck(const Uuid& writer, std::uint64_t sequ
       },
       wait);
   if (!answer) return std::nullopt;
+  asked.answer = answer->ack();
   return answer->ack();
 }
 

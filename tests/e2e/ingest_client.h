@@ -11,6 +11,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,7 +62,8 @@ class RawStream {
   std::optional<v1::StreamChunksResponse> Next(absl::Duration wait = absl::Seconds(20)) {
     return WaitFor([](const auto&) { return true; }, wait);
   }
-  // Acked up to `sequence`, at least.
+  // Acked up to `sequence`, at least. An ack is cumulative: one that was taken for an earlier sequence, and says more, is the
+  // answer for what it says.
   std::optional<v1::Ack> WaitAck(const Uuid& writer, std::uint64_t sequence,
                                  absl::Duration wait = absl::Seconds(20));
   // Half-closes, reads the rest, returns the stream's status.
@@ -69,6 +71,11 @@ class RawStream {
   void Cancel();
 
  private:
+  // What was waited for last, and what came.
+  struct AskedAck {
+    std::uint64_t sequence = 0;
+    v1::Ack answer = {};
+  };
   void ReadAll();
 
   grpc::ClientContext context_;
@@ -78,6 +85,7 @@ class RawStream {
   std::deque<v1::StreamChunksResponse> answers_ ABSL_GUARDED_BY(mu_);
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
   bool finished_ = false;
+  std::map<Uuid, AskedAck> asked_;
   Worker reader_;
 };
 
