@@ -42,11 +42,6 @@ void AckBoard::PushLocked(pb::StreamChunksResponse message) {
   messages_.push_back({std::move(message), bytes});
 }
 
-void AckBoard::PostAck(const Uuid& writer, Ack ack) {
-  HoldAck(writer, std::move(ack));
-  Tell();
-}
-
 void AckBoard::HoldAck(const Uuid& writer, Ack ack) {
   absl::MutexLock lock(&mu_);
   if (closed_) return;

@@ -3,7 +3,8 @@
 // order and go first. Bounded in number and bytes: a stream whose client does not read stops being read itself (WaitForRoom).
 // Step 9 of a sample's line. Thread-safe.
 //
-//   board.PostAck(writer, {.committed_sequence = 7, .credit_bytes = 1 << 20});   // the committer
+//   board.HoldAck(writer, {.committed_sequence = 7, .credit_bytes = 1 << 20});   // the committer
+//   board.Tell();                                                                // once for all of a commit
 //   while (board.TakeNext(message)) ...                                          // the stream
 #pragma once
 
@@ -34,12 +35,11 @@ class AckBoard {
     bool closed = false;
   };
 
-  // `on_post` is called after each post, without a lock held; at most until the board is closed.
+  // `on_post` is called after each post, and by Tell, without a lock held; at most until the board is closed.
   explicit AckBoard(std::function<void()> on_post = [] {}) : on_post_(std::move(on_post)) {}
 
   void Post(pb::StreamChunksResponse message) ABSL_LOCKS_EXCLUDED(mu_);
-  void PostAck(const Uuid& writer, Ack ack) ABSL_LOCKS_EXCLUDED(mu_);
-  // Likewise, but nobody is called until Tell: of a stream's acks many come at once.
+  // Nobody is called until Tell: of a stream's acks many come at once.
   void HoldAck(const Uuid& writer, Ack ack) ABSL_LOCKS_EXCLUDED(mu_);
   void Tell() ABSL_LOCKS_EXCLUDED(mu_);
   // The writer opens under that generation, for the first time or anew: what waits for it is out of

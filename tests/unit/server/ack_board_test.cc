@@ -155,7 +155,7 @@ TEST_F(AckBoardTest, WritersThatAreNotHereAreNotDirected) {
 
 TEST_F(AckBoardTest, GoBeforeAcksAndAfterMessages) {
   Open(writer_);
-  board_.PostAck(writer_, {.committed_sequence = 1});
+  board_.HoldAck(writer_, {.committed_sequence = 1});
   board_.PostDirective(writer_, 1, Sampling(writer_, true));
   board_.Post(pb::StreamChunksResponse());
   const auto taken = TakeAll();
@@ -198,7 +198,7 @@ TEST_F(AckBoardTest, NothingOfAWriterIsTakenBeforeItsOpened) {
       while (!board_.WaitForRoom(SteadyTime::Now() + absl::Seconds(1))) continue;
       board_.PostOpened(writer_, std::move(opened));
       board_.PostDirective(writer_, open, Profiling(writer_, static_cast<std::int64_t>(open)));
-      board_.PostAck(writer_, {.committed_sequence = open});
+      board_.HoldAck(writer_, {.committed_sequence = open});
     }
     done_ = true;
   });

@@ -18,6 +18,7 @@
 
 #include "client/recorder/src/agent_presence.h"
 #include "stepwell/stepwell.h"
+#include "tests/support/no_processes.h"
 #include "tests/support/places/places.h"
 #include "tests/unit/recorder/files/agent_start_fixture.h"
 
@@ -269,21 +270,6 @@ bool Install(std::vector<sock_filter> program, unsigned flags, int* listener) {
   const long result = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter);
   if (listener != nullptr) *listener = static_cast<int>(result);
   return result >= 0;
-}
-
-// Threads may be made, processes not.
-std::vector<sock_filter> NoProcesses() {
-  return {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_vfork, 3, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone, 0, 3),
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[0])),
-      BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_VFORK, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
 }
 
 TEST_F(AgentStartTest, AgentRule17_WhereNoProcessMayBeStartedItRecords) {
