@@ -152,25 +152,33 @@ pgbouncer_program() {
 }
 
 part_release() {
-  # What kills processes mostly waits for them and for times. The long ones take a whole machine each.
-  local without_slow=(-LE slow) waiting='^faults$|e2e|slow' at_once=$waiting_jobs
-  [[ $long == yes ]] && without_slow=() waiting+='|^faults_long$' at_once=1
+  # What kills processes mostly waits for them and for times.
+  local without_slow=(-LE slow) waiting='^faults$|e2e|slow'
+  [[ $long == yes ]] && without_slow=()
   build release || return
   prometheus_programs
   pgbouncer_program
   run_ctest release parallel -j "$jobs" -L 'core|contract|simulation' "${without_slow[@]}"
-  run_ctest release waiting -j "$at_once" -L "$waiting" "${without_slow[@]}" -E '^LongUpgradeTest\.'
+  run_ctest release waiting -j "$waiting_jobs" -L "$waiting" "${without_slow[@]}"
+  if [[ $long == yes ]]; then long_faults; fi
 }
 
-# The fault matrix alone (--faults): as many at once as in part release; the long ones, which take a whole machine each, one after the other.
+# The fault matrix alone (--faults).
 part_faults() {
   build release stepwell_tests_faults || return
   pgbouncer_program
   run_ctest release faults -j "$waiting_jobs" -L '^faults$'
   if [[ $short == no ]]; then
-    run_ctest release faults_long -L '^faults_long$' -E '^LongUpgradeTest\.'
     part_upgrade
+    long_faults
   fi
+}
+
+# Most of the long ones wait for minutes that have to pass, as many at once; those of the heavy suites take a whole machine each.
+long_faults() {
+  local heavy='^(CrowdTest|CrashTest|MemoryLimitTest|SeriesFloodTest)\.'
+  run_ctest release faults_long -j "$waiting_jobs" -L '^faults_long$' -E "$heavy|^LongUpgradeTest\\."
+  run_ctest release faults_heavy -L '^faults_long$' -R "$heavy"
 }
 
 # Two builds (docs/reliability.md, row 48): the programs of an older commit beside those of this tree.
