@@ -261,6 +261,15 @@ std::vector<Asked> QueryPlansTest::AskAll() {
   call("SummarizeTimings", "", [&] {
     return reads.SummarizeTimings(with_trial(v1::SummarizeTimingsRequest()), Call()).status();
   });
+  auto timings = with_trial(v1::SummarizeTimingsRequest());
+  timings.mutable_batch_range()->set_end_batch(2);
+  call("SummarizeTimings", " of batches",
+       [&] { return reads.SummarizeTimings(timings, Call()).status(); });
+  timings.clear_batch_range();
+  timings.mutable_time_range()->set_start_time_us(kStartUs);
+  timings.mutable_time_range()->set_end_time_us(kStartUs + 60'000'000);
+  call("SummarizeTimings", " of a time",
+       [&] { return reads.SummarizeTimings(timings, Call()).status(); });
 
   v1::CompareTrialsRequest compare;
   *compare.add_trials() = Ref();
@@ -268,6 +277,14 @@ std::vector<Asked> QueryPlansTest::AskAll() {
   call("CompareTrials", "", [&] { return reads.CompareTrials(compare, Call()).status(); });
   compare.set_max_buckets(50);
   call("CompareTrials", " in buckets",
+       [&] { return reads.CompareTrials(compare, Call()).status(); });
+  compare.set_axis(v1::COMPARE_AXIS_TIME_SINCE_START);
+  compare.set_end(60'000'000);
+  call("CompareTrials", " of a time",
+       [&] { return reads.CompareTrials(compare, Call()).status(); });
+  compare.set_axis(v1::COMPARE_AXIS_BATCH);
+  compare.set_end(2);
+  call("CompareTrials", " of batches",
        [&] { return reads.CompareTrials(compare, Call()).status(); });
   return asked;
 }
