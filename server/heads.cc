@@ -159,6 +159,12 @@ HeadsPin Heads::Pin(TrialId trial_id) {
   absl::MutexLock lock(&mu_);
   HeadsPin pin(this, std::move(reader), fold_no_);
   ++pins_[fold_no_];
+  if (!whole_) {
+    // Rows alone answer, all that there are: who else owns the database folds by numbers that nobody told us.
+    pin.fold_no_ = FoldNo{INT64_MAX};
+    pin.recovering_ = true;
+    return pin;
+  }
   pin.fold_no_ = others_folded_no_;
   if (const auto trial = trials_.find(trial_id); trial != trials_.end()) {
     pin.fold_no_ = trial->second.folded_no;

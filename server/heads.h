@@ -43,11 +43,13 @@ class HeadsPin {
   ~HeadsPin();
 
   // Rows of later folds hold what chunks() holds too: ignore them. Of one trial it is another one after each
-  // fold of that trial, and the same as long as only others are folded.
+  // fold of that trial, and the same as long as only others are folded. Where heads hold nothing, because this
+  // master does not own the database, no fold is later.
   FoldNo fold_no() const { return fold_no_; }
   // Unfolded chunks of the trial, per writer in sequence order.
   const std::vector<HeadChunkPtr>& chunks() const { return chunks_; }
-  // The trial's journal is still being replayed: the answer says so.
+  // The trial's journal is still being replayed, or will be once this master owns the database, or is another
+  // master's to replay: the answer says so.
   bool recovering() const { return recovering_; }
 
  private:

@@ -365,7 +365,8 @@ absl::Status Server::Parts::Serve() {
                        *registry,
                        [this] { return state.incarnation(); },
                        [this](TrialId trial_id) { return windows->IsOver(trial_id); },
-                       [this] { return state.undoubted_epoch(); }};
+                       [this] { return state.undoubted_epoch(); },
+                       [this] { return state.Get().role == MasterRole::kStandby; }};
   sources.series_room = &memory.lists();
   const auto writers_wait = [this] {
     return memory.is_tight() || queue->bytes() >= queue->bytes_max() / 4 * 3;

@@ -62,7 +62,24 @@ bool SweepLoop::WaitForTime() {
   return !stopping_;
 }
 
+std::int64_t SweepLoop::NowUs() {
+  absl::MutexLock lock(&mu_);
+  const absl::Time now = believed_.At(parts_.clock.Now(), parts_.clock.Monotonic());
+  const bool doubts = believed_.ahead() > absl::ZeroDuration();
+  if (doubts && !doubt_told_) {
+    log::Warning(
+        "wall_clock_ahead",
+        {{"seconds", absl::ToInt64Seconds(believed_.ahead())},
+         {"effect",
+          "nothing is removed for its age by it before it has stood for a day; set it right, or "
+          "start the master anew where it is right"}});
+  }
+  doubt_told_ = doubts;
+  return absl::ToUnixMicros(now);
+}
+
 void SweepLoop::Run() {
+  (void)NowUs();  // what it is now is what a jump is told from
   while (WaitForTime()) {
     if (!parts_.state.Get().ready()) continue;
     const absl::Duration begin = parts_.clock.Monotonic();
@@ -104,11 +121,8 @@ absl::StatusOr<Swept> SweepLoop::SweepNow(const std::optional<CapsTarget>& targe
   Swept total;
   absl::Status failed = absl::OkStatus();
   while (true) {
-    const auto swept = parts_.store.Sweep(now.epoch,
-                                          {.target = target,
-                                           .now_us = absl::ToUnixMicros(parts_.clock.Now()),
-                                           .duration_max = kCallDuration},
-                                          projects);
+    const auto swept = parts_.store.Sweep(
+        now.epoch, {.target = target, .now_us = NowUs(), .duration_max = kCallDuration}, projects);
     if (!swept.ok()) {
       if (absl::IsAborted(swept.status())) parts_.state.ReportLost(now.epoch);
       return swept.status();

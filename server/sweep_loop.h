@@ -1,6 +1,7 @@
 // SweepLoop: removes what the caps say, once an interval by itself and when asked. Step 11 of a sample's
 // line. One sweep at a time, in calls of at most about a second that are small transactions in
-// themselves, so that no commit waits for it. One thread, "sweep".
+// themselves, so that no commit waits for it. Ages go by BelievedTime, from the first look of this master on. One
+// thread, "sweep".
 //
 //   SweepLoop sweeps({}, {store, state, clock});
 //   sweeps.Start();
@@ -18,6 +19,7 @@
 #include "base/clock.h"
 #include "base/steady_time.h"
 #include "base/worker.h"
+#include "server/believed_time.h"
 #include "server/master_state.h"
 #include "storage/caps_store.h"
 
@@ -68,6 +70,7 @@ class SweepLoop {
   // False when it is time to stop.
   bool WaitForTime() ABSL_LOCKS_EXCLUDED(mu_);
   bool stopping() const ABSL_LOCKS_EXCLUDED(mu_);
+  std::int64_t NowUs() ABSL_LOCKS_EXCLUDED(mu_);
 
   const Options options_;
   const Parts parts_;
@@ -75,6 +78,8 @@ class SweepLoop {
   mutable absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   bool is_sweeping_ ABSL_GUARDED_BY(mu_) = false;
+  BelievedTime believed_ ABSL_GUARDED_BY(mu_);
+  bool doubt_told_ ABSL_GUARDED_BY(mu_) = false;
   Worker worker_;
 };
 

@@ -51,7 +51,8 @@ constexpr absl::Duration kBulkPoll = absl::Milliseconds(100);
 HeadsPin PinReplayed(const QuerySources& sources, TrialId trial_id, SteadyTime patience,
                      const ReadCall& call) {
   const auto must_wait = [&](const HeadsPin& pin) {
-    return pin.recovering() && !patience.HasPassed() && !call.cancelled();
+    return pin.recovering() && !(sources.stands_by && sources.stands_by()) &&
+           !patience.HasPassed() && !call.cancelled();
   };
   HeadsPin pin = sources.heads.Pin(trial_id);
   if (!must_wait(pin)) return pin;

@@ -38,6 +38,8 @@ struct QuerySources {
   // Under which this master owns the database, as far as it knows; 0 = it does not. Null = the heads are
   // those of the database's owner, whoever that is.
   std::function<std::int64_t()> owner_epoch = nullptr;
+  // Another master owns the database, so that waiting for heads of one's own is in vain. Null = never.
+  std::function<bool()> stands_by = nullptr;
   // Of one ListTrials.
   std::int32_t trials_looked_at_max = kTrialsLookedAtMax;
   // Of lists of series, of all reads together; null = nobody counts.

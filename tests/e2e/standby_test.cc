@@ -1,10 +1,30 @@
 // Two masters on one database, one of which is stopped and goes on later.
+#include "tests/e2e/follow_client.h"
 #include "tests/e2e/spine.h"
 
 namespace stepwell::testing {
 namespace {
 
 class StandbyTest : public SpineTest {};
+
+// Folded and not merged is what a standby's heads know nothing of.
+void ExpectAllThatIsFoldedAndThatItIsNotAll(const MasterProcess& standby, const std::string& trial,
+                                            const std::vector<double>& values) {
+  const auto query = QueryStub(standby.grpc_address());
+  grpc::ClientContext context;
+  v1::ReadSamplesRequest request;
+  request.mutable_trial()->set_external_id(trial);
+  const auto reader = query->ReadSamples(&context, request);
+  std::vector<double> read;
+  bool recovering = false;
+  for (v1::ReadSamplesResponse response; reader->Read(&response);) {
+    read.insert(read.end(), response.values().begin(), response.values().end());
+    recovering = response.completeness().recovering();
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(read, values);
+  EXPECT_TRUE(recovering) << "an export would pass for whole";
+}
 
 TEST_F(StandbyTest, ASecondMasterStandsByAndTakesOver) {
   StartMaster();
@@ -29,6 +49,8 @@ TEST_F(StandbyTest, ASecondMasterStandsByAndTakesOver) {
     trial_id = Open(stream, writer, "takeover").trial_id();
     ASSERT_TRUE(stream.Send(ChunkMessage(writer, 1, OneColumn(1, NowUs(), 1000, {1, 2}))));
     ASSERT_TRUE(stream.WaitAck(writer, 1).has_value());
+    ASSERT_TRUE(client_->Flush().ok());
+    ExpectAllThatIsFoldedAndThatItIsNotAll(second, "takeover", {1, 2});
     master_->Pause();
     ASSERT_TRUE(second.WaitReady(absl::Seconds(40))) << second.LogTail();
     IngestClient other(second.grpc_address());

@@ -16,8 +16,6 @@ std::int64_t NowUs() { return absl::ToUnixMicros(absl::Now()); }
 
 class FollowReadsTest : public QueryReadsTest {
  protected:
-  FollowReadsTest() { heads_.RecoveryStarted({}, FoldNo{0}); }
-
   struct Followed {
     absl::Status status;
     std::vector<v1::FollowSamplesResponse> messages;

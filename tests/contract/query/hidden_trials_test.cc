@@ -9,7 +9,6 @@ namespace {
 
 class HiddenTrialsTest : public RememberingTest {
  protected:
-  HiddenTrialsTest() { heads_.RecoveryStarted({}, FoldNo{0}); }
   ReadCall CallOf(const ProjectFilter& projects) const {
     ReadCall call = Call();
     call.readable_projects = projects;

@@ -87,6 +87,7 @@ class PlanningTest : public ManyTrialsTest {
                        }
                      }});
     Heads heads;  // that know no newest values
+    heads.RecoveryStarted({}, FoldNo{});
     const absl::Status status =
         ask(QueryReads(QuerySources{reader, heads, RealClock::Get(), liveness_}));
     EXPECT_TRUE(status.ok() || absl::IsCancelled(status)) << status;

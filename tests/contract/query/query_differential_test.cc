@@ -320,10 +320,18 @@ TEST_F(QueryReadsDifferential, AnswersWhatAPlainListSays) {
   EXPECT_GT(bulk_fold_count_, 0);
   EXPECT_GT(infinite_buckets_, 0);
   EXPECT_GT(newest_compared_, 0);
-  // Another master: heads are empty but for what the rows say.
+  // A master that does not own the database (any more): heads are empty, rows say it all, merged or not, and the answers
+  // that some of it may be missing.
   Fold();
   heads_.Clear();
+  stands_by_ = true;
+  v1::ReadSamplesRequest request;
+  *request.mutable_trial() = Ref();
+  EXPECT_TRUE(ReadMessages(request).back().completeness().recovering());
   CheckLatest();
+  CheckSamples(random);
+  CheckBuckets(random);
+  CheckTimings(random);
 }
 
 }  // namespace

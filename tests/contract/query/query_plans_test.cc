@@ -27,7 +27,6 @@ struct Asked {
 class QueryPlansTest : public ManyTrialsTest {
  protected:
   QueryPlansTest() {
-    heads_.RecoveryStarted({}, FoldNo{0});
     // So that none of the tables is small enough to be read whole.
     Run("insert into stepwell.projects (name) select 'project-' || n from generate_series(1, 2000) "
         "n");
@@ -216,6 +215,7 @@ std::vector<Asked> QueryPlansTest::AskAll() {
 
   call("LatestValues", "", [&] {
     Heads heads;  // that know no newest values yet
+    heads.RecoveryStarted({}, FoldNo{});
     const QueryReads fresh(QuerySources{reader, heads, RealClock::Get(), liveness_});
     return fresh.LatestValues(with_trial(v1::LatestValuesRequest()), Call()).status();
   });

@@ -60,6 +60,7 @@ class QueryReadsTest : public ::testing::Test {
     EXPECT_TRUE(folds.ok()) << folds.status();
     folds_ = *std::move(folds);
     EXPECT_TRUE(folds_->AttachLeaves(kStartUs).ok());
+    heads_.RecoveryStarted({}, FoldNo{});  // an owner's
   }
 
   struct Feed {
@@ -228,7 +229,12 @@ class QueryReadsTest : public ::testing::Test {
   PgReader reader_{{.url = url_}};
   Heads heads_;
   NoLiveness liveness_;
-  QueryReads reads_{QuerySources{reader_, heads_, RealClock::Get(), liveness_}};
+  std::atomic<bool> stands_by_ = false;
+  QueryReads reads_{QuerySources{.store = reader_,
+                                 .heads = heads_,
+                                 .clock = RealClock::Get(),
+                                 .liveness = liveness_,
+                                 .stands_by = [this] { return stands_by_.load(); }}};
   std::string external_id_ = "run";
   TrialId trial_id_{};
   std::vector<Point> points_;

@@ -26,7 +26,6 @@ constexpr char kFromPlace[] = "series_no > ";
 class WidePlansTest : public ManyTrialsTest {
  protected:
   WidePlansTest() {
-    heads_.RecoveryStarted({}, FoldNo{0});
     Run("insert into stepwell.projects (name) select 'project-' || n from generate_series(1, 2000) "
         "n");
     FeedTrial();
@@ -124,6 +123,7 @@ class WidePlansTest : public ManyTrialsTest {
     samples(INT32_MAX);
     EXPECT_EQ(sample_count, kAllSeries * (kLeafDays + 1) * kTicks);
     Heads heads;  // that know no newest values yet
+    heads.RecoveryStarted({}, FoldNo{});
     const QueryReads fresh(QuerySources{reader, heads, RealClock::Get(), liveness_});
     v1::LatestValuesRequest latest;
     *latest.mutable_trial() = Ref();

@@ -263,6 +263,7 @@ HeadChunkPtr BulkChunk(std::uint64_t sequence, TrialId trial_id = kTrial) {
 class BulkLoopTest : public ::testing::Test {
  protected:
   BulkLoopTest() {
+    heads_.RecoveryStarted({}, FoldNo{});
     heads_.NoteWriter(kTrial, kWriter, 0);
     state_.SetDatabase(absl::OkStatus());
     state_.BecomeOwner(1, false);

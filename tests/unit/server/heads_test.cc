@@ -39,6 +39,7 @@ std::vector<std::uint64_t> Sequences(const HeadsPin& pin) {
 
 TEST(HeadsTest, HoldsChunksUntilTheyAreFolded) {
   Heads heads;
+  heads.RecoveryStarted({}, FoldNo{});
   heads.NoteWriter(kTrial, kWriter, 2);
   auto range = std::make_shared<HeadChunk>(*Chunk(9));
   range->first_sequence = 5;
@@ -60,6 +61,7 @@ TEST(HeadsTest, HoldsChunksUntilTheyAreFolded) {
 
 TEST(HeadsTest, RowsThatHadNothingAreAskedOnceToo) {
   Heads heads;
+  heads.RecoveryStarted({}, FoldNo{});
   heads.NoteWriter(kTrial, kWriter, 0);
   EXPECT_TRUE(heads.ListLatest(kTrial).empty());
   heads.NoteLatest(kTrial, {kSeries}, {});
@@ -77,6 +79,7 @@ TEST(HeadsTest, RowsThatHadNothingAreAskedOnceToo) {
 
 TEST(HeadsTest, AChunkThatIsThereOrFoldedIsLeftOut) {
   Heads heads;
+  heads.RecoveryStarted({}, FoldNo{});
   heads.NoteWriter(kTrial, kWriter, 2);
   heads.Add({Chunk(5)});
   heads.Add({Chunk(1), Chunk(2), Chunk(3), Chunk(4), Chunk(5), Chunk(6)});
@@ -86,6 +89,7 @@ TEST(HeadsTest, AChunkThatIsThereOrFoldedIsLeftOut) {
 
 TEST(HeadsTest, AFoldTakesTheOldestFirstWithinItsBytes) {
   Heads heads;
+  heads.RecoveryStarted({}, FoldNo{});
   heads.NoteWriter(kTrial, kWriter, 0);
   heads.Add({Chunk(1), Chunk(2), Chunk(3)});
   const Heads::FoldPlan plan = heads.PlanFold(std::nullopt, 150);
@@ -95,8 +99,28 @@ TEST(HeadsTest, AFoldTakesTheOldestFirstWithinItsBytes) {
   EXPECT_EQ(heads.PlanFold(static_cast<TrialId>(2), 150).all_before_us, 10);
 }
 
+// As at a start, on a standby, and of an owner that lost the database.
+TEST(HeadsTest, WhereTheyHoldNothingAPinIsOfAllRowsAndSaysSo) {
+  const auto expect_nothing_held = [](Heads& heads) {
+    const HeadsPin pin = heads.Pin(kTrial);
+    EXPECT_EQ(pin.fold_no(), FoldNo{INT64_MAX});
+    EXPECT_TRUE(pin.recovering());
+    EXPECT_TRUE(pin.chunks().empty());
+  };
+  Heads heads;
+  expect_nothing_held(heads);
+  heads.NoteWriter(kTrial, kWriter, 0);  // a take-over that is under way
+  expect_nothing_held(heads);
+  heads.RecoveryStarted({}, FoldNo{3});
+  EXPECT_EQ(heads.Pin(kTrial).fold_no(), FoldNo{3});
+  EXPECT_FALSE(heads.Pin(kTrial).recovering());
+  heads.Clear();
+  expect_nothing_held(heads);
+}
+
 TEST(HeadsTest, ATrialThatIsReplayedIsNotFolded) {
   Heads heads;
+  heads.RecoveryStarted({}, FoldNo{});
   heads.NoteWriter(kTrial, kWriter, 0);
   heads.RecoveryStarted({kTrial}, static_cast<FoldNo>(3));
   heads.Add({Chunk(2)});
@@ -111,6 +135,7 @@ TEST(HeadsTest, ATrialThatIsReplayedIsNotFolded) {
 // As of a trial that was opened behind a take-over, say, by the owner of before, who acked the first two.
 TEST(HeadsTest, AFoldEndsWhereSomethingAckedIsNotThere) {
   Heads heads;
+  heads.RecoveryStarted({}, FoldNo{});
   constexpr TrialId kOther = static_cast<TrialId>(2);
   heads.NoteWriter(kTrial, kWriter, 0);
   heads.Add({Chunk(3)});
@@ -135,6 +160,7 @@ TEST(HeadsTest, AFoldEndsWhereSomethingAckedIsNotThere) {
 // Another one would not bring it either, and what is behind it waited for ever.
 TEST(HeadsTest, WhatAReplayDidNotBringHoldsUpNoFold) {
   Heads heads;
+  heads.RecoveryStarted({}, FoldNo{});
   heads.NoteWriter(kTrial, kWriter, 0);
   heads.RecoveryStarted({kTrial}, static_cast<FoldNo>(3));
   heads.Add({Chunk(3)});
@@ -153,6 +179,7 @@ TEST(HeadsTest, WhatAReplayDidNotBringHoldsUpNoFold) {
 
 TEST(HeadsTest, TheOldestPinHoldsMergesBack) {
   Heads heads;
+  heads.RecoveryStarted({}, FoldNo{});
   heads.Folded({}, static_cast<FoldNo>(4));
   EXPECT_EQ(Value(heads.MergeableFoldNo()), 4);
   {
@@ -167,6 +194,7 @@ TEST(HeadsTest, TheOldestPinHoldsMergesBack) {
 
 TEST(HeadsTest, TheNewestValueIsByTimeThenSequence) {
   Heads heads;
+  heads.RecoveryStarted({}, FoldNo{});
   heads.Add({Chunk(1, 200, 1.0), Chunk(2, 100, 2.0), Chunk(3, 200, 3.0)});
   EXPECT_EQ(heads.LatestOf(kTrial).at(kSeries).value, 3.0);
   EXPECT_FALSE(heads.LatestOf(kTrial).at(kSeries).rows_asked);
@@ -201,6 +229,7 @@ void FoldAll(Heads& heads, std::int64_t fold_no) {
 TEST(HeadsTest, FoldedTrialsLeaveOldestFirstBeforeTheBoundIsPassed) {
   constexpr std::int64_t kBound = 1 << 20;
   Heads heads({.kept_bytes_max = kBound});
+  heads.RecoveryStarted({}, FoldNo{});
   for (int trial = 1; trial <= 10'000; ++trial) {
     heads.NoteWriter(static_cast<TrialId>(trial), kWriter, 0);
     heads.Add({TrialChunk(trial, 20)});
@@ -224,6 +253,7 @@ TEST(HeadsTest, FoldedTrialsLeaveOldestFirstBeforeTheBoundIsPassed) {
 
 TEST(HeadsTest, WhatIsNotFoldedOrPinnedBeforeItsFoldStays) {
   Heads heads({.kept_bytes_max = 1});
+  heads.RecoveryStarted({}, FoldNo{});
   heads.NoteWriter(kTrial, kWriter, 0);
   heads.Add({Chunk(1, 100, 1.0)});
   heads.NoteLatest(static_cast<TrialId>(2), {}, {{kSeries, {.time_us = 1}}});
@@ -242,6 +272,7 @@ TEST(HeadsTest, WhatIsNotFoldedOrPinnedBeforeItsFoldStays) {
 
 TEST(HeadsTest, AWriterWhoseTrialLeftGoesOnWhereItStood) {
   Heads heads({.kept_bytes_max = 1});
+  heads.RecoveryStarted({}, FoldNo{});
   heads.NoteWriter(kTrial, kWriter, 4);
   heads.Add({Chunk(5, 100, 1.0)});
   FoldAll(heads, 1);
@@ -258,6 +289,7 @@ TEST(HeadsTest, AWriterWhoseTrialLeftGoesOnWhereItStood) {
 
 TEST(HeadsTest, ATrialsFoldNumberMovesWithItsOwnFoldsAlone) {
   Heads heads({.kept_bytes_max = 4'000});
+  heads.RecoveryStarted({}, FoldNo{});
   constexpr TrialId kOther = static_cast<TrialId>(2);
   const auto number = [&](TrialId trial_id) { return Value(heads.Pin(trial_id).fold_no()); };
   heads.NoteWriter(kTrial, kWriter, 4);
@@ -339,6 +371,7 @@ class RowsModel {
 
 TEST(HeadsTest, ReadersBesideFoldsAndMergesSeeEverySequenceOnce) {
   Heads heads;
+  heads.RecoveryStarted({}, FoldNo{});
   RowsModel rows;
   heads.NoteWriter(kTrial, kWriter, 0);
   constexpr std::uint64_t kChunks = 3000;

@@ -27,8 +27,9 @@ class CountedCaps final : public CapsStore {
   absl::StatusOr<CapRemovals> Preview(const PreviewRequest&, const ProjectFilter&) override {
     return Unused();
   }
-  absl::StatusOr<SweepResult> Sweep(std::int64_t owner_epoch, const SweepRequest&,
+  absl::StatusOr<SweepResult> Sweep(std::int64_t owner_epoch, const SweepRequest& request,
                                     const ProjectFilter&) override {
+    now_us = request.now_us;
     EXPECT_EQ(inside_.exchange(true), false) << "two at once";
     SweepResult result;
     if (owner_epoch != epoch) {
@@ -57,6 +58,7 @@ class CountedCaps final : public CapsStore {
   absl::Status NoteWindowOver(std::int64_t, TrialId, std::int64_t) override { return Unused(); }
 
   std::atomic<int> calls_left = 3;
+  std::atomic<std::int64_t> now_us = 0;
   std::int64_t epoch = 5;
   bool removes = true;
   bool advances = false;
@@ -65,6 +67,14 @@ class CountedCaps final : public CapsStore {
  private:
   static absl::Status Unused() { return absl::UnimplementedError("not asked by a sweep loop"); }
   std::atomic<bool> inside_ = false;
+};
+
+// Somebody sets it.
+class SetClock final : public Clock {
+ public:
+  absl::Time Now() const override { return RealClock::Get().Now() + absl::Seconds(ahead_seconds); }
+  absl::Duration Monotonic() const override { return RealClock::Get().Monotonic(); }
+  std::atomic<std::int64_t> ahead_seconds = 0;
 };
 
 class SweepLoopTest : public ::testing::Test {
@@ -105,6 +115,23 @@ TEST_F(SweepLoopTest, SweepsByItselfAndNeverTwiceAtOnce) {
   EXPECT_LE(store_.calls_left, -100);
   loop_.Stop();
   EXPECT_TRUE(absl::IsUnavailable(SweepNow().status())) << "it has stopped";
+}
+
+TEST_F(SweepLoopTest, AClockThatIsSetForwardMakesNothingOld) {
+  SetClock clock;
+  SweepLoop loop({}, {store_, state_, clock});
+  const auto sweep = [&] {
+    store_.calls_left = 1;
+    EXPECT_TRUE(loop.SweepNow(std::nullopt, kAllProjects, SteadyTime::InfiniteFuture(),
+                              [] { return false; })
+                    .ok());
+    return absl::FromUnixMicros(store_.now_us) - RealClock::Get().Now();
+  };
+  EXPECT_LT(absl::AbsDuration(sweep()), absl::Minutes(1));
+  clock.ahead_seconds = 400 * 86'400;
+  EXPECT_LT(absl::AbsDuration(sweep()), absl::Minutes(1));
+  clock.ahead_seconds = 0;
+  EXPECT_LT(absl::AbsDuration(sweep()), absl::Minutes(1));
 }
 
 TEST_F(SweepLoopTest, SaysWhatWentWhereTheTimeIsOver) {
