@@ -72,7 +72,9 @@ class CountedCaps final : public CapsStore {
 // Somebody sets it.
 class SetClock final : public Clock {
  public:
-  absl::Time Now() const override { return RealClock::Get().Now() + absl::Seconds(ahead_seconds); }
+  absl::Time Now() const override {
+    return RealClock::Get().Now() + absl::Seconds(ahead_seconds.load());
+  }
   absl::Duration Monotonic() const override { return RealClock::Get().Monotonic(); }
   std::atomic<std::int64_t> ahead_seconds = 0;
 };
