@@ -10,6 +10,7 @@
 #include "base/worker.h"
 #include "storage/pg_connection.h"
 #include "tests/contract/query/query_reads_fixture.h"
+#include "tests/support/sql_of.h"
 
 namespace stepwell {
 namespace {
@@ -46,9 +47,9 @@ class SqlBesideFoldsTest : public QueryReadsTest {
     std::int64_t seen_before = 0;
     while (!stop) {
       const auto rows = connection->Exec(
-          absl::StrCat(
+          SqlOf(absl::StrCat(
               "select count(*), count(distinct value), coalesce(max(value), -1)::bigint + 1 from ",
-              source),
+              source)),
           {absl::StrCat(Value(trial_id_))});
       ASSERT_TRUE(rows.ok()) << rows.status();
       const Seen seen{rows->Int64(0, 0), rows->Int64(0, 1), rows->Int64(0, 2)};
