@@ -151,10 +151,11 @@ RowFilter FilterOf(const TrialView& view, const BucketResolution& resolution,
     filter.start_us = plan.start;
     filter.end_us = plan.end;
     filter.grid = {.start_us = plan.start, .end_us = plan.end, .width_us = plan.width};
-  } else {
+  } else if (plan.end <= INT32_MAX) {
     filter.start_batch = static_cast<std::int32_t>(plan.start);
-    filter.end_batch = static_cast<std::int32_t>(std::min<std::int64_t>(plan.end, INT32_MAX));
+    filter.end_batch = static_cast<std::int32_t>(plan.end);
   }
+  // Else the range holds the largest batch there can be, and no filter ends behind that: all rows come.
   return filter;
 }
 

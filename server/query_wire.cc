@@ -142,6 +142,9 @@ absl::StatusOr<SeriesSelection> CheckSelector(const std::string& field,
   for (const auto& [name, value] : given.labels()) selection.labels.emplace_back(name, value);
   std::sort(selection.labels.begin(), selection.labels.end());
   selection.series_nos.assign(given.series_nos().begin(), given.series_nos().end());
+  std::sort(selection.series_nos.begin(), selection.series_nos.end());
+  selection.series_nos.erase(std::unique(selection.series_nos.begin(), selection.series_nos.end()),
+                             selection.series_nos.end());
   for (const auto& [part, text] :
        {std::pair{".metric_group", &selection.metric_group}, std::pair{".name", &selection.name}}) {
     if (absl::Status status = CheckText(field + part, *text); !status.ok()) return status;

@@ -15,7 +15,7 @@ bool Matches(const SeriesSelection& selection, const Series& series) {
   }
   const auto& numbers = selection.series_nos;
   if (!numbers.empty() &&
-      std::find(numbers.begin(), numbers.end(), Value(series.series_no)) == numbers.end()) {
+      !std::binary_search(numbers.begin(), numbers.end(), Value(series.series_no))) {
     return false;
   }
   return std::all_of(selection.labels.begin(), selection.labels.end(), [&](const auto& label) {

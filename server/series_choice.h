@@ -14,7 +14,8 @@
 
 namespace stepwell {
 
-// As the database selects: every condition that is given.
+// As the database selects: every condition that is given. REQUIRES: series_nos are sorted, as CheckSelector leaves
+// them: a request may have millions, and each series is looked for among them.
 bool Matches(const SeriesSelection& selection, const Series& series);
 
 class SeriesChoice {

@@ -84,7 +84,7 @@ class Exporter {
         {.call = [&](const v1::ReadSamplesRequest& request,
                      const ResumedRead::Take& take) { return master_.ReadSamples(request, take); },
          .wait = [&](absl::Duration time) { return !stop_.WaitForNotificationWithTimeout(time); },
-         .on_break = [&](const absl::Status& why) { TellBreak(why); },
+         .on_break = [&](const absl::Status& why) { err_ << BreakText(why, sample_count_); },
          .clock = RealClock::Get()});
     return read.Run(wanted_.request,
                     [&](const v1::ReadSamplesResponse& response) { return Take(response); });
@@ -110,13 +110,6 @@ class Exporter {
     if (!written_.ok()) return false;
     sample_count_ += response.values_size();
     return true;
-  }
-
-  void TellBreak(const absl::Status& why) {
-    // A read that took its whole time is no news.
-    if (absl::IsDeadlineExceeded(why)) return;
-    err_ << "stepwell: the master broke off after " << CountText(sample_count_) << " samples ("
-         << why.message() << "); waiting for it to go on\n";
   }
 
   MasterClient& master_;

@@ -2,7 +2,9 @@
 
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "base/backoff.h"
+#include "client/cli/units.h"
 
 namespace stepwell::cli {
 namespace {
@@ -48,6 +50,12 @@ absl::Status ResumedRead::Run(v1::ReadSamplesRequest request, const Take& take) 
     }
     if (!options_.wait(backoff.NextDelay())) return absl::CancelledError("stopped");
   }
+}
+
+std::string BreakText(const absl::Status& why, std::int64_t sample_count) {
+  if (absl::IsDeadlineExceeded(why)) return {};
+  return absl::StrCat("stepwell: the master broke off after ", CountText(sample_count),
+                      " samples (", why.message(), "); waiting for it to go on\n");
 }
 
 }  // namespace stepwell::cli

@@ -7,7 +7,9 @@
 //   absl::Status status = read.Run(request, [&](const v1::ReadSamplesResponse& response) { ... });
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -43,5 +45,9 @@ class ResumedRead {
  private:
   const Options options_;
 };
+
+// A line for stderr, that ends in '\n': the call broke off after so many samples. Empty where it only took its whole
+// time, which is no news.
+std::string BreakText(const absl::Status& why, std::int64_t sample_count);
 
 }  // namespace stepwell::cli

@@ -201,7 +201,7 @@ TEST_F(ExportTest, WithoutItsMasterThereIsNoHalfFile) {
   EXPECT_EQ(Command({"export", "run", "--output", folder + "/a.csv"}, "127.0.0.1:1").ending,
             "exit 69");
   const Ran later = Command({"export", "run", "--output", folder + "/a.csv", "--from",
-                             "1970-01-01T00:00:00Z", "--to", "1970-01-02T00:00:00Z"});
+                             "1970-01-02T00:00:00Z", "--to", "1970-01-03T00:00:00Z"});
   EXPECT_EQ(later.ending, "exit 1") << later.output;
   EXPECT_TRUE(std::filesystem::is_empty(folder));
 }

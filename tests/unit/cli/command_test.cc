@@ -63,6 +63,12 @@ TEST(CommandTest, WrongUseSaysWhatIsAllowed) {
        "--tls-ca (STEPWELL_TLS_CA) /none: No such file"},
       {{"series", "a", "--label", "x"}, "--label is 'x'; allowed: NAME=VALUE"},
       {{"read", "a", "--from", "soon"}, "--from is 'soon'; allowed: a time such as"},
+      {{"read", "a", "--to", "1970-01-01"},
+       "--to is '1970-01-01', the time 0, which stands for no bound; allowed: a microsecond before "
+       "or after it, or no --to"},
+      {{"read", "a", "--from", "1970-01-01T01:00:00+01:00"},
+       "--from is '1970-01-01T01:00:00+01:00', the time 0, which stands for no bound"},
+      {{"export", "a", "--to", "1970-01-01"}, "--to is '1970-01-01', the time 0"},
       {{"read", "a", "--follow", "--from", "1m"}, "--follow takes --lookback TIME"},
       {{"read", "a", "--follow", "--lookback", "2m"}, "--lookback is '2m'; allowed: "},
       {{"read", "a", "--follow", "--limit", "x"}, "--limit is 'x'; allowed: "},

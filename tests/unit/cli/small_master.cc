@@ -4,6 +4,7 @@
 
 #include <iterator>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/sha256.h"
@@ -18,6 +19,9 @@ namespace {
 constexpr std::int64_t kTrialId = 7;
 constexpr std::int64_t kFirstUs = 1'763'632'882'000'000;
 constexpr std::int64_t kSecondUs = 1'000'000;
+// A read of it ends after each sample, as a master ends one that takes a minute.
+constexpr char kSlowRun[] = "slow-run";
+constexpr int kSlowSamples = 3;
 
 v1::Trial TheTrial() {
   v1::Trial trial;
@@ -57,7 +61,7 @@ bool Selects(const v1::SeriesSelector& selector, const v1::SeriesKey& key) {
 }
 
 grpc::Status Find(const v1::TrialRef& ref) {
-  for (const char* name : {"my-run", "next-run"}) {
+  for (const char* name : {"my-run", "next-run", kSlowRun}) {
     if (ref.trial_id() == kTrialId || ref.external_id() == name) return grpc::Status::OK;
   }
   return {grpc::StatusCode::NOT_FOUND, absl::StrCat("there is no trial '", ref.external_id(), "'")};
@@ -152,6 +156,7 @@ class Query : public v1::QueryService::Service {
   grpc::Status ReadSamples(grpc::ServerContext* /*context*/, const v1::ReadSamplesRequest* request,
                            grpc::ServerWriter<v1::ReadSamplesResponse>* writer) override {
     if (grpc::Status found = Find(request->trial()); !found.ok()) return found;
+    if (request->trial().external_id() == kSlowRun) return ReadSlowly(*request, *writer);
     v1::ReadSamplesResponse samples;
     const bool is_later = request->time_range().start_time_us() > kFirstUs + kSecondUs;
     if (!is_later && Selects(request->selector(), TheSeries(1).key())) {
@@ -166,6 +171,27 @@ class Query : public v1::QueryService::Service {
     samples.mutable_completeness()->set_contiguous(true);
     writer->Write(samples);
     return grpc::Status::OK;
+  }
+  // The cursor is how many samples came.
+  static grpc::Status ReadSlowly(const v1::ReadSamplesRequest& request,
+                                 grpc::ServerWriter<v1::ReadSamplesResponse>& writer) {
+    int at = 0;
+    if (!request.cursor().empty() && !absl::SimpleAtoi(request.cursor(), &at)) {
+      return {grpc::StatusCode::INVALID_ARGUMENT, "cursor"};
+    }
+    v1::ReadSamplesResponse samples;
+    *samples.mutable_series() = TheSeries(1);
+    samples.add_timestamps_us(kFirstUs + at * kSecondUs);
+    samples.add_batches(at);
+    samples.add_values(at);
+    samples.add_attempts(1);
+    samples.set_cursor(absl::StrCat(at + 1));
+    const bool is_last = at + 1 == kSlowSamples;
+    if (is_last) samples.mutable_completeness()->set_contiguous(true);
+    writer.Write(samples);
+    if (is_last) return grpc::Status::OK;
+    return {grpc::StatusCode::DEADLINE_EXCEEDED,
+            "the read took over 60 s; go on with the cursor of the last message"};
   }
   grpc::Status QueryBuckets(grpc::ServerContext* /*context*/,
                             const v1::QueryBucketsRequest* request,
