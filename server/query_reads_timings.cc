@@ -1,6 +1,8 @@
 // QueryReads::SummarizeTimings: where the time of a trial's steps went.
 #include <algorithm>
-#include <set>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -53,6 +55,17 @@ class TimingsRead final : public RowVisitor {
   const BatchBounds batches_;
   const std::int32_t attempt_;
 };
+
+// Slice after slice, in the order in which the summary holds least.
+absl::Status ReadSlices(const TimingSummary& summary, ReadSnapshot& snapshot, RowFilter filter,
+                        TimingsRead& read) {
+  for (std::vector<std::int32_t>& slice : summary.ReadOrder(RowSequence::kSeriesPerRead)) {
+    filter.series_nos = std::move(slice);
+    RowSequence rows(snapshot, {filter});
+    STEPWELL_RETURN_IF_ERROR(VisitRows(rows, filter.series_nos, read));
+  }
+  return absl::OkStatus();
+}
 
 v1::SummarizeTimingsResponse::Timing ToWire(const TimingLine& line) {
   v1::SummarizeTimingsResponse::Timing timing;
@@ -176,8 +189,7 @@ absl::StatusOr<v1::SummarizeTimingsResponse> QueryReads::SummarizeTimings(
   TimingSummary summary(series);
   const HeadSamples heads(view->pin().chunks(), filter.series_nos);
   TimingsRead read(summary, heads, bounds, batches, attempt);
-  RowSequence rows(view->snapshot(), RowSequence::Slice(filter));
-  STEPWELL_RETURN_IF_ERROR(VisitRows(rows, filter.series_nos, read));
+  STEPWELL_RETURN_IF_ERROR(ReadSlices(summary, view->snapshot(), filter, read));
 
   v1::SummarizeTimingsResponse response = ToWire(summary.Table());
   response.set_attempt(attempt);
