@@ -25,6 +25,8 @@ class QuantileSketch {
   void Add(double value);
   std::uint64_t count() const { return count_; }
   bool exact() const { return buckets_.empty(); }
+  // Values that are kept each by itself.
+  std::size_t held_value_count() const { return values_.size(); }
   // The smallest value with at least `q` of all values at or below it (nearest rank).
   // REQUIRES: 0 < q <= 1, count() > 0. O(values) at its first call after an Add.
   double Quantile(double q);

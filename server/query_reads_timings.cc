@@ -1,6 +1,9 @@
 // QueryReads::SummarizeTimings: where the time of a trial's steps went.
 #include <algorithm>
-#include <set>
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -10,6 +13,7 @@
 #include "server/query_reads.h"
 #include "server/row_sequence.h"
 #include "server/sample_stream.h"
+#include "server/timing_removals.h"
 #include "server/timing_summary.h"
 #include "storage/caps.h"
 
@@ -38,10 +42,14 @@ class TimingsRead final : public RowVisitor {
     return absl::OkStatus();
   }
 
+  // Of the attempt's samples that were read, whatever their batch.
+  std::optional<std::int64_t> first_time_us() const { return first_time_us_; }
+
  private:
   void AddRun(SeriesNo series_no, const SampleRun& run) {
     for (const Sample& sample : run) {
       if (sample.attempt != attempt_ || !times_.Holds(sample.time_us)) continue;
+      first_time_us_ = std::min(first_time_us_.value_or(INT64_MAX), sample.time_us);
       if (!batches_.Holds(sample.batch)) continue;
       summary_.Add(series_no, sample.batch, sample.value);
     }
@@ -52,7 +60,19 @@ class TimingsRead final : public RowVisitor {
   const TimeBounds times_;
   const BatchBounds batches_;
   const std::int32_t attempt_;
+  std::optional<std::int64_t> first_time_us_;
 };
+
+// Slice after slice, in the order in which the summary holds least.
+absl::Status ReadSlices(const TimingSummary& summary, ReadSnapshot& snapshot, RowFilter filter,
+                        TimingsRead& read) {
+  for (std::vector<std::int32_t>& slice : summary.ReadOrder(RowSequence::kSeriesPerRead)) {
+    filter.series_nos = std::move(slice);
+    RowSequence rows(snapshot, {filter});
+    STEPWELL_RETURN_IF_ERROR(VisitRows(rows, filter.series_nos, read));
+  }
+  return absl::OkStatus();
+}
 
 v1::SummarizeTimingsResponse::Timing ToWire(const TimingLine& line) {
   v1::SummarizeTimingsResponse::Timing timing;
@@ -88,25 +108,44 @@ v1::SummarizeTimingsResponse ToWire(const TimingTable& table) {
   return response;
 }
 
-// Whether a cap removed samples of the answer. What a window left unrecorded was never there.
-absl::StatusOr<bool> IsRemoved(TrialView& view, const TimeBounds& bounds,
-                               const v1::Completeness& completeness) {
-  const auto& told = completeness.gaps();
-  const auto is_removal = [](const v1::Gap& gap) {
-    return gap.cause() == v1::GAP_CAUSE_CAP && gap.reason() != kWindowOverReason;
-  };
-  if (std::any_of(told.begin(), told.end(), is_removal)) return true;
-  if (!completeness.gaps_truncated()) return false;
-  // So many gaps of any cause and group that some are not told: it may be among these.
+// Of caps, each of what it removed so far: when the newest of that was made, 0 = unknown. What a window left unrecorded
+// was never there. No value = there are so many gaps that some are not listed.
+absl::StatusOr<std::optional<std::vector<std::int64_t>>> ListRemovals(
+    TrialView& view, const TimeBounds& bounds, const v1::Completeness& completeness) {
+  std::vector<std::int64_t> last_times;
+  if (!completeness.gaps_truncated()) {
+    for (const v1::Gap& gap : completeness.gaps()) {
+      if (gap.cause() != v1::GAP_CAUSE_CAP || gap.reason() == kWindowOverReason) continue;
+      last_times.push_back(gap.last_time_us());
+    }
+    return last_times;
+  }
   STEPWELL_ASSIGN_OR_RETURN(
       const GapList caps,
       view.snapshot().ReadGaps(view.trial_id(), {.first_time_us = bounds.GapFirst(),
                                                  .last_time_us = bounds.GapLast(),
                                                  .cause = GapCause::kCap,
                                                  .metric_group = kTimingGroup}));
-  return caps.truncated || std::any_of(caps.gaps.begin(), caps.gaps.end(), [](const Gap& gap) {
-           return gap.reason != kWindowOverReason;
-         });
+  if (caps.truncated) return std::nullopt;
+  for (const Gap& gap : caps.gaps) {
+    if (gap.reason != kWindowOverReason) last_times.push_back(gap.last_time_us);
+  }
+  return last_times;
+}
+
+// Whether a cap removed samples of the answer, or may have. `first_time_us`: of the attempt, as far as it is held.
+absl::StatusOr<bool> IsRemoved(TrialView& view, const TimeBounds& bounds,
+                               const v1::Completeness& completeness, std::int32_t attempt,
+                               std::optional<std::int64_t> first_time_us) {
+  STEPWELL_ASSIGN_OR_RETURN(const auto removals, ListRemovals(view, bounds, completeness));
+  if (!removals) return true;
+  if (removals->empty()) return false;
+  AttemptBegin begin{.created_time_us = {}, .first_sample_time_us = first_time_us};
+  STEPWELL_ASSIGN_OR_RETURN(begin.created_time_us,
+                            view.snapshot().ReadAttemptCreated(view.trial_id(), attempt));
+  return std::any_of(removals->begin(), removals->end(), [&](std::int64_t last_time_us) {
+    return MayBeOfAttempt(last_time_us, view.usage(), kTimingGroup, begin);
+  });
 }
 
 // Where a cap removed samples of the range, quantiles of what is left would pass for those of all.
@@ -176,15 +215,14 @@ absl::StatusOr<v1::SummarizeTimingsResponse> QueryReads::SummarizeTimings(
   TimingSummary summary(series);
   const HeadSamples heads(view->pin().chunks(), filter.series_nos);
   TimingsRead read(summary, heads, bounds, batches, attempt);
-  RowSequence rows(view->snapshot(), RowSequence::Slice(filter));
-  STEPWELL_RETURN_IF_ERROR(VisitRows(rows, filter.series_nos, read));
+  STEPWELL_RETURN_IF_ERROR(ReadSlices(summary, view->snapshot(), filter, read));
 
   v1::SummarizeTimingsResponse response = ToWire(summary.Table());
   response.set_attempt(attempt);
   STEPWELL_ASSIGN_OR_RETURN(*response.mutable_completeness(),
                             view->Completeness(kTimingGroup, bounds.GapFirst(), bounds.GapLast()));
-  STEPWELL_ASSIGN_OR_RETURN(const bool is_removed,
-                            IsRemoved(*view, bounds, response.completeness()));
+  STEPWELL_ASSIGN_OR_RETURN(const bool is_removed, IsRemoved(*view, bounds, response.completeness(),
+                                                             attempt, read.first_time_us()));
   if (is_removed) LeaveOutQuantiles(response);
   return response;
 }

@@ -143,6 +143,37 @@ void TimingSummary::Finish(SeriesNo series_no) {
   scope.outside.Close();
 }
 
+std::vector<std::vector<std::int32_t>> TimingSummary::ReadOrder(std::size_t series_max) const {
+  std::map<const Scope*, std::vector<std::int32_t>> series_of;
+  for (const auto& [series_no, feed] : feeds_) series_of[feed.scope].push_back(Value(series_no));
+  std::vector<std::vector<std::int32_t>> slices;
+  std::size_t open_count = 0;  // in the last slice
+  for (const std::unique_ptr<Scope>& scope : scopes_) {
+    const std::vector<std::int32_t>& series = series_of[scope.get()];
+    const std::size_t stays_open = scope->open_series > 1 ? 1 : 0;
+    if (slices.empty() || slices.back().size() + series.size() > series_max ||
+        open_count + stays_open > kOpenScopesMax) {
+      slices.emplace_back();
+      open_count = 0;
+    }
+    open_count += stays_open;
+    for (const std::int32_t series_no : series) {
+      if (slices.back().size() == series_max) slices.emplace_back();
+      slices.back().push_back(series_no);
+    }
+  }
+  for (std::vector<std::int32_t>& slice : slices) std::sort(slice.begin(), slice.end());
+  return slices;
+}
+
+std::size_t TimingSummary::held_value_count() const {
+  std::size_t count = 0;
+  for (const std::unique_ptr<Scope>& scope : scopes_) {
+    count += scope->in_step.sketch.held_value_count() + scope->outside.sketch.held_value_count();
+  }
+  return count;
+}
+
 namespace {
 
 // Self times of the scopes of one rank, by their place in `scopes`.

@@ -3,9 +3,14 @@
 // thread.
 //
 //   TimingSummary summary(series);
-//   summary.Add(series_no, batch, seconds);
-//   summary.Finish(series_no);      // after its last sample: its values are let go
+//   for (slice : summary.ReadOrder()) for (series_no : slice) {
+//     summary.Add(series_no, batch, seconds);
+//     summary.Finish(series_no);    // after its last sample
+//   }
 //   const TimingTable table = summary.Table();
+//
+// A scope's values are let go once all its series are finished. It has one of each agent that ran its rank,
+// and those of a second agent are numbered behind all of the first, so that series are read scope by scope.
 //
 // A scope's self time is its total without those of the scopes directly inside it. Self times of a
 // rank's in-step scopes on the host clock and the time of its steps in no scope add up to the time
@@ -57,6 +62,10 @@ struct TimingTable {
 
 class TimingSummary {
  public:
+  // Scopes of several series in one slice: so many are open at a time, with 8.4 MB each at most in steps, and as
+  // much outside.
+  static constexpr std::size_t kOpenScopesMax = 8;
+
   // All series that will come: group timing. Others are ignored.
   explicit TimingSummary(const std::vector<Series>& series);
   ~TimingSummary();
@@ -64,6 +73,13 @@ class TimingSummary {
   // One sample. NaN is ignored. REQUIRES: the series was given, and is not finished.
   void Add(SeriesNo series_no, std::int32_t batch, double value);
   void Finish(SeriesNo series_no);
+
+  // The series that it needs, each once, in slices of at most `series_max`, which are sorted: whole scopes, but for
+  // one that has more. REQUIRES: none is finished, series_max > 0.
+  std::vector<std::vector<std::int32_t>> ReadOrder(std::size_t series_max) const;
+
+  // Of all scopes that are open. O(scopes).
+  std::size_t held_value_count() const;
 
   // REQUIRES: every series is finished.
   TimingTable Table() const;

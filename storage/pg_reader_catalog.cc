@@ -248,6 +248,15 @@ absl::StatusOr<std::vector<WriterRecord>> PgReaderSnapshot::ListWriters(TrialId 
   return writers;
 }
 
+absl::StatusOr<std::optional<std::int64_t>> PgReaderSnapshot::ReadAttemptCreated(
+    TrialId trial_id, std::int32_t attempt) {
+  STEPWELL_ASSIGN_OR_RETURN(const PgResult result,
+                            link_.RunOne(ReadQuery::kTrial, sql::kReadAttemptCreated,
+                                         {Value(trial_id), attempt}, ReadPlan::kOnce));
+  if (result.row_count() == 0) return std::nullopt;
+  return result.TimestampUs(0, 0);
+}
+
 absl::StatusOr<std::vector<Series>> PgReaderSnapshot::ListSeries(TrialId trial_id,
                                                                  const SeriesSelection& selection,
                                                                  SeriesNo after,

@@ -56,6 +56,10 @@ where p.name = $1 and t.external_id = $2 and t.deleted_time is null
 inline constexpr char kReadTrial[] = "select " STEPWELL_TRIAL_COLUMNS " from " STEPWELL_TRIAL_TABLES
                                      "where t.trial_id = $1 and t.deleted_time is null";
 
+// $1 trial, $2 attempt.
+inline constexpr char kReadAttemptCreated[] =
+    "select created_time from stepwell.attempts where trial_id = $1 and attempt = $2";
+
 // A page of trials is looked for among the newest $6 of an index that are older than ($1, $2), so that it costs no
 // more where there are more: of all, of a state, or of each of some projects. Those that are deleted are among them
 // where the index has them.

@@ -271,6 +271,10 @@ class ReadSnapshot {
   [[nodiscard]] virtual absl::StatusOr<TrialList> ListTrials(const TrialPage& page) = 0;
   // By writer_no; at most 100,000.
   [[nodiscard]] virtual absl::StatusOr<std::vector<WriterRecord>> ListWriters(TrialId trial_id) = 0;
+  // When the attempt's first writer opened, by the database's clock: what was received before is none of it. No value =
+  // there is no such attempt.
+  [[nodiscard]] virtual absl::StatusOr<std::optional<std::int64_t>> ReadAttemptCreated(
+      TrialId trial_id, std::int32_t attempt) = 0;
   // By series_no, beyond `after`, at most `limit`.
   [[nodiscard]] virtual absl::StatusOr<std::vector<Series>> ListSeries(
       TrialId trial_id, const SeriesSelection& selection, SeriesNo after, std::int32_t limit) = 0;

@@ -167,6 +167,11 @@ absl::StatusOr<std::vector<WriterBatches>> RememberedSnapshot::ReadBatchSpans(Tr
   return NotRemembered();
 }
 
+absl::StatusOr<std::optional<std::int64_t>> RememberedSnapshot::ReadAttemptCreated(TrialId,
+                                                                                   std::int32_t) {
+  return NotRemembered();
+}
+
 absl::StatusOr<std::vector<BatchesAround>> RememberedSnapshot::ReadBatchesAround(
     TrialId, const std::vector<WriterStretch>&, FoldNo) {
   return NotRemembered();

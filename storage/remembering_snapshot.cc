@@ -222,6 +222,11 @@ absl::StatusOr<std::vector<WriterBatches>> RememberingSnapshot::ReadBatchSpans(T
   return snapshot_->ReadBatchSpans(trial_id, fold_no_max);
 }
 
+absl::StatusOr<std::optional<std::int64_t>> RememberingSnapshot::ReadAttemptCreated(
+    TrialId trial_id, std::int32_t attempt) {
+  return snapshot_->ReadAttemptCreated(trial_id, attempt);
+}
+
 absl::StatusOr<std::vector<BatchesAround>> RememberingSnapshot::ReadBatchesAround(
     TrialId trial_id, const std::vector<WriterStretch>& stretches, FoldNo fold_no_max) {
   return snapshot_->ReadBatchesAround(trial_id, stretches, fold_no_max);

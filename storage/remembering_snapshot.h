@@ -41,6 +41,8 @@ class RememberingSnapshot final : public ReadSnapshot {
   [[nodiscard]] absl::StatusOr<TrialRecord> ReadTrial(TrialId trial_id) override;
   [[nodiscard]] absl::StatusOr<TrialList> ListTrials(const TrialPage& page) override;
   [[nodiscard]] absl::StatusOr<std::vector<WriterRecord>> ListWriters(TrialId trial_id) override;
+  [[nodiscard]] absl::StatusOr<std::optional<std::int64_t>> ReadAttemptCreated(
+      TrialId trial_id, std::int32_t attempt) override;
   [[nodiscard]] absl::StatusOr<std::vector<Series>> ListSeries(TrialId trial_id,
                                                                const SeriesSelection& selection,
                                                                SeriesNo after,

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "tests/unit/server/test_seed.h"
@@ -184,6 +185,68 @@ TEST_F(TimingSummaryTest, NothingRecordedIsAnEmptyTable) {
   const TimingTable table = Table();
   EXPECT_TRUE(table.timings.empty());
   EXPECT_TRUE(table.ranks.empty());
+}
+
+// A rank that two agents ran one after the other: the second one's series are numbered behind all of the first.
+TEST_F(TimingSummaryTest, ReadScopeByScopeItHoldsTheValuesOfAFew) {
+  constexpr int kScopes = 200;
+  constexpr int kSteps = 10;
+  for (const char* agent : {"a", "b"}) {
+    for (int i = 0; i < kScopes; ++i) {
+      Declare("scope" + std::to_string(i), {{"agent", agent}, {"rank", "0"}});
+      if (i % 10 == 0) {
+        Declare("scope" + std::to_string(i) + ".count", {{"agent", agent}, {"rank", "0"}},
+                SeriesKind::kGauge);
+      }
+    }
+  }
+  const std::size_t of_first = series_.size() / 2;
+  TimingSummary summary(series_);
+  std::size_t most = 0;
+  for (const std::vector<std::int32_t>& slice : summary.ReadOrder(256)) {
+    for (const std::int32_t number : slice) {
+      const bool is_first = static_cast<std::size_t>(number) <= of_first;
+      for (int step = 0; is_first && step < kSteps; ++step) {
+        summary.Add(SeriesNo{number}, step, 0.5);
+      }
+      summary.Finish(SeriesNo{number});
+      most = std::max(most, summary.held_value_count());
+    }
+  }
+  EXPECT_GT(most, 0u);
+  EXPECT_LE(most, TimingSummary::kOpenScopesMax * kSteps);
+  EXPECT_EQ(summary.held_value_count(), 0u);
+  const TimingTable table = summary.Table();
+  EXPECT_EQ(table.timings.size(), static_cast<std::size_t>(kScopes));
+  EXPECT_EQ(table.timings.front().p99_seconds, 0.5);
+}
+
+TEST_F(TimingSummaryTest, SlicesHaveEachSeriesOnceInOrderAndWholeScopes) {
+  for (int agent = 0; agent < 40; ++agent) {
+    // A scope that one agent had, one of each, and one that it does not need.
+    const std::string name = std::to_string(agent);
+    Declare("alone" + name, {{"agent", name}, {"rank", "0"}});
+    Declare("step", {{"agent", name}, {"rank", "0"}});
+    Declare("step.count", {{"agent", name}, {"rank", "0"}}, SeriesKind::kGauge);
+    Declare("depth", {{"agent", name}, {"rank", "0"}}, SeriesKind::kGauge);
+  }
+  for (const std::size_t series_max : {std::size_t{1}, std::size_t{7}, std::size_t{256}}) {
+    std::vector<std::int32_t> all;
+    std::size_t slices_with_steps = 0;
+    for (const std::vector<std::int32_t>& slice : TimingSummary(series_).ReadOrder(series_max)) {
+      ASSERT_FALSE(slice.empty());
+      ASSERT_LE(slice.size(), series_max);
+      ASSERT_TRUE(std::is_sorted(slice.begin(), slice.end()));
+      all.insert(all.end(), slice.begin(), slice.end());
+      slices_with_steps += std::any_of(slice.begin(), slice.end(), [&](std::int32_t number) {
+        return series_.at(static_cast<std::size_t>(number) - 1).definition.key.name == "step";
+      });
+    }
+    EXPECT_EQ(all.size(), 3u * 40);
+    std::sort(all.begin(), all.end());
+    EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end());
+    EXPECT_TRUE(series_max < 256 || slices_with_steps == 1) << slices_with_steps;
+  }
 }
 
 TEST_F(TimingSummaryTest, SharesOfARankAddUpToOneOverAnyTree) {
