@@ -41,6 +41,20 @@ while (($# > 0)); do
 done
 [[ -n $json ]] || { echo "--json FILE is missing" >&2; usage >&2; exit 64; }
 
+bench_of() { local name; name=$(basename "$1"); name=${name%.py}; echo "${name%_bench}"; }
+
+# All benches by their sources, also those that are built on some machines alone.
+benches() {
+  local program
+  {
+    sed -nE 's/^ *stepwell_bench\((\w+)_bench .*/\1/p' bench/*/CMakeLists.txt
+    for program in bench/*/*_bench.py; do bench_of "$program"; done
+  } | sort -u
+}
+# Before minutes of compiling.
+[[ -z $only ]] || benches | grep -xF -- "${only%%.*}" >/dev/null ||
+  { echo "no bench is called '${only%%.*}'; there are: $(benches | paste -sd ' ')" >&2; exit 64; }
+
 command -v ccache >/dev/null && export CMAKE_C_COMPILER_LAUNCHER=ccache CMAKE_CXX_COMPILER_LAUNCHER=ccache
 cmake --preset release >&2 && cmake --build --preset release -j "${STEPWELL_JOBS:-2}" >&2 || exit 1
 export STEPWELL_BIN=$root/build/release/bin
@@ -48,8 +62,6 @@ export STEPWELL_BIN=$root/build/release/bin
 commit=$(git rev-parse --short HEAD 2>/dev/null || true)
 [[ -z $commit || -z $(git status --porcelain 2>/dev/null) ]] || commit+=" and changes"
 export STEPWELL_BENCH_COMMIT=${commit:-unknown}
-
-bench_of() { local name; name=$(basename "$1"); name=${name%.py}; echo "${name%_bench}"; }
 
 outputs=$(mktemp -d)
 trap 'rm -rf "$outputs"' EXIT
@@ -64,10 +76,7 @@ for program in "$STEPWELL_BIN"/*_bench bench/*/*_bench.py; do
   "$program" "${quick[@]}" "${more[@]}" >"$outputs/$name" || { echo "bench $name failed with exit $?" >&2; status=1; }
 done
 
-[[ -n $(ls "$outputs") ]] || {
-  echo "no bench is called '$only'; there are: $(for p in "$STEPWELL_BIN"/*_bench; do bench_of "$p"; done | tr '\n' ' ')" >&2
-  exit 64
-}
+[[ -n $(ls "$outputs") ]] || { echo "bench ${only:-} is not built here: bench/README.md says what it needs" >&2; exit 1; }
 python3 bench/report.py --json "$json" ${only:+--only "$only"} "${quick[@]}" --commit "$STEPWELL_BENCH_COMMIT" "$outputs"/* || status=1
 if [[ $strict == yes ]] && grep -q '"holds": false' "$json"; then
   echo "a bar is missed" >&2

@@ -10,7 +10,7 @@ cluster_policy=/etc/postgresql-common/createcluster.d/stepwell-install.conf
 usage() {
   cat <<'USAGE'
 Usage: deploy/install_packages.sh [--missing] SECTION...
-Installs the packages of these sections of deploy/packages.txt: build, run, test, torch, python39.
+Installs the packages of these sections of deploy/packages.txt: build, run, test, torch, python39, browser.
   --missing   only print the names that are missing
 Exit: 0 all installed, 64 wrong use, 69 something cannot be installed here (the message says what to do).
 USAGE

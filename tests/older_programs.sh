@@ -1,11 +1,28 @@
 #!/usr/bin/env bash
-# Programs of an older commit, for tests with two builds (tests/faults/upgrade_test.cc): tests/older_programs.sh [--commit]
-# Builds master, agent and fault tests' producers in build/older/COMMIT/build/release/bin. --commit builds nothing and prints the
-# commit alone. It is the newest one that lacks a migration which the working tree has, so that an upgrade from it applies one;
-# STEPWELL_OLDER_COMMIT names another, which must be of this history. Its ledgers must be what today's checker reads.
-# Exit 75, with the reason on stdout, where there is no such history, 64 where that is another's.
+# Programs of an older commit, for tests with two builds (tests/faults/upgrade_test.cc).
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+usage() {
+  cat <<'USAGE'
+Usage: tests/older_programs.sh [--commit]
+Builds master, agent and fault tests' producers of an older commit in build/older/COMMIT/build/release/bin, and deletes the other
+folders of build/older. The commit is the newest one that lacks a migration which the working tree has, so that an upgrade from it
+applies one; STEPWELL_OLDER_COMMIT names another, which must be of this history. Its ledgers must be what today's checker reads.
+  --commit   only print the commit
+Exit: 0 done, 64 wrong use or STEPWELL_OLDER_COMMIT is of another history, 75 there is no such history (the reason is on stdout).
+USAGE
+}
+
+only_commit=no
+while (($# > 0)); do
+  case $1 in
+    --commit) only_commit=yes ;;
+    --help|-h) usage; exit 0 ;;
+    *) echo "unknown argument '$1'" >&2; usage >&2; exit 64 ;;
+  esac
+  shift
+done
 
 git_here() { git -c safe.directory='*' -C "$root" "$@"; }
 skip() { echo "$1"; exit 75; }
@@ -25,7 +42,7 @@ if [[ -n ${STEPWELL_OLDER_COMMIT:-} ]]; then
 else
   commit=$(newest_without_a_migration) || skip "the history does not go back behind the last migration"
 fi
-[[ ${1:-} != --commit ]] || { echo "$commit"; exit 0; }
+[[ $only_commit == no ]] || { echo "$commit"; exit 0; }
 
 older=$root/build/older
 mkdir -p "$older/$commit"

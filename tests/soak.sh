@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # The long run: rounds of tests/faults/soak_test.cc, one after the other, each with a seed, a master and
-# trials of its own, until the time is over. A line each round; a round that fails keeps its log.
+# trials of its own, until the time is over. A line each round, behind it the faults that this machine cannot have and why, and dots
+# meanwhile; a round that fails keeps its log.
 # A round that has ended is in a file before the next one begins, and all sums are made of that file: a run
 # that is cut off goes on with --resume, and its rounds count. The round that was cut is run again.
 set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 70
+# shellcheck source=deploy/progress.sh
+source "$root/deploy/progress.sh"
 minutes='' round='' seed='' rate='' bin=$root/build/release/bin write=no begin=new
 
 usage() {
@@ -42,7 +45,7 @@ done
 logs=$root/build/test-results/soak
 # First "run SEED ROUND RATE MINUTES", then a line for each round that has ended:
 # "round SEED COMMIT SECONDS SAMPLES DECLARED FAULTS exact|FAILED", behind "kind SEED COUNT NAME..." of each kind of its
-# faults. There while a run is not over.
+# faults and "impossible SEED NAME (WHY)" of each that could not be had. There while a run is not over.
 rounds=$logs/rounds
 mkdir -p "$logs"
 if [[ $begin == resume ]]; then
@@ -67,6 +70,13 @@ count() { grep -c "^round .*$1\$" "$rounds"; }
 kinds() {
   awk '$1 == "kind" { count = $3; sub(/^kind [0-9]+ [0-9]+ /, ""); sum[$0] += count }
     END { for (name in sum) print sum[name] " x " name }' "$rounds" | LC_ALL=C sort -k 3 | paste -sd ',' | sed 's/,/, /g'
+}
+
+# "NAME (WHY), ..." of the faults that could not be had, each once; of one round where it is named. Whoever reads "exact" reads
+# without which. None = nothing is said.
+impossible() {
+  awk -v seed="${1:-}" '$1 == "impossible" && (seed == "" || $2 == seed) { sub(/^impossible [0-9]+ /, ""); if (!seen[$0]++) print }' "$rounds" |
+    tr '|' '/' | paste -sd ',' | sed 's/,/, /g; s/,  /, /g'
 }
 
 # Whether a source below the folders, of those that git knows, is newer than the executable.
@@ -110,6 +120,9 @@ note_build() {
 child='' is_cut=no
 trap 'is_cut=yes; [[ -z $child ]] || kill "$child" 2>/dev/null' INT TERM HUP
 seed=$((first_seed + $(count '')))
+before=''
+(($(count '') == 0)) || before=", $(count '') rounds and $(sum 4) s are done"
+echo "soak: seed $seed, rounds of $round s of faults and then until all has arrived, for $minutes min$before; logs in ${logs#"$root"/}"
 while (($(sum 4) < minutes * 60)) && [[ $is_cut == no ]]; do
   log=$logs/seed-$seed.log
   note_build
@@ -117,8 +130,10 @@ while (($(sum 4) < minutes * 60)) && [[ $is_cut == no ]]; do
   STEPWELL_TEST_SEED=$seed STEPWELL_SOAK_SECONDS=$round STEPWELL_SOAK_RATE=$rate \
     "$bin/fault_tests" --gtest_filter='SoakTest.*' >"$log" 2>&1 </dev/null &
   child=$!
+  start_dots
   wait "$child"
   rc=$?
+  stop_dots
   # A wait that a signal ended; what the round says then is no word of its own.
   if [[ $is_cut == yes ]]; then
     wait "$child"
@@ -127,7 +142,7 @@ while (($(sum 4) < minutes * 60)) && [[ $is_cut == no ]]; do
   child=''
   line=$(grep '^soak: ' "$log" | tail -n 1)
   value() { sed -n "s/.* $1 \([0-9]\+\).*/\1/p" <<<"$line"; }
-  told=$(sed -n "s/^soak kind: /kind $seed /p" "$log")
+  told=$(sed -n "s/^soak \(kind\|impossible\): /\1 $seed /p" "$log")
   what=FAILED where=", see ${log#"$root"/}"
   if ((rc == 0)) && [[ $(value ok) == 1 ]]; then
     what=exact where=''
@@ -135,14 +150,19 @@ while (($(sum 4) < minutes * 60)) && [[ $is_cut == no ]]; do
   fi
   printf '%sround %d %s %d %d %d %d %s\n' "${told:+$told$'\n'}" "$seed" "$commit" "$((SECONDS - began))" "$(value samples)" \
     "$(value declared)" "$(value faults)" "$what" >>"$rounds"
-  printf '%5d s  seed %d  %s%s  samples %d (all %d)  faults %d of %d (all %d)\n' "$(sum 4)" "$seed" "$what" \
-    "$where" "$(value samples)" "$(sum 5)" "$(value faults)" "$(value tried)" "$(sum 7)"
+  left=$((minutes * 60 - $(sum 4)))
+  printf '%5d s  seed %d  %s%s  samples %d (all %d)  declared %d (all %d)  faults %d of %d (all %d)  %d s to go\n' "$(sum 4)" "$seed" \
+    "$what" "$where" "$(value samples)" "$(sum 5)" "$(value declared)" "$(sum 6)" "$(value faults)" "$(value tried)" "$(sum 7)" \
+    "$((left > 0 ? left : 0))"
+  missing=$(impossible "$seed")
+  [[ -z $missing ]] || echo "         not possible here: $missing"
   seed=$((seed + 1))
 done
 
 result="$(count exact) of $(count '') rounds exact"
 (($(count FAILED) == 0)) || result+=", not $(each_of 2 FAILED)"
 result+=$(kinds | sed 's/^./: &/')
+result+=$(impossible | sed 's/^./; not possible here: &/')
 row="| $(date -u +%F) | $(each_of 3 '') | $first_seed to $((seed - 1)) | $(($(sum 4) / 60)) | $(sum 5) | $(sum 6) | $(sum 7) | $result |"
 (($(count '') == 0)) || echo "$row"
 if [[ $is_cut == yes ]]; then

@@ -18,6 +18,8 @@ namespace {
 constexpr char kIndent[] = "  ";
 // An agent that reaches its master is never so far behind.
 constexpr std::int64_t kLateUs = 30'000'000;
+// Where acks come nothing waits for so long: it is sent, and whether somebody takes it is not known yet.
+constexpr std::int64_t kUnansweredUs = 5'000'000;
 // Writers may be refused each for a reason of its own.
 constexpr std::size_t kAdviceMax = 10;
 
@@ -210,14 +212,23 @@ void AdviseServed(const SpoolStatus& spool, const Sums& sums, std::int64_t now_u
   }
   bool is_any_sent = false;
   bool is_any_stuck = false;
+  std::int64_t sent_since_us = now_us;
   for (const auto& [server, of_master] : sums.masters) {
     const std::string trouble = TroubleText(server, of_master, now_us);
     is_any_sent = is_any_sent || trouble.empty();
     is_any_stuck = is_any_stuck || !trouble.empty();
+    if (trouble.empty() && of_master.since_us != 0) {
+      sent_since_us = std::min(sent_since_us, of_master.since_us);
+    }
     if (!trouble.empty() && advice.size() < kAdviceMax) advice.push_back(trouble);
   }
   if (is_any_sent) {
-    advice.emplace_back(is_any_stuck ? "The rest is being sent." : "It is being sent.");
+    const bool is_unanswered = now_us - sent_since_us > kUnansweredUs;
+    advice.push_back(absl::StrCat(
+        is_any_stuck ? "The rest" : "It", " is being sent",
+        is_unanswered ? absl::StrCat("; the oldest has waited for ", AgeText(sent_since_us, now_us))
+                      : "",
+        "."));
   }
 }
 

@@ -1,7 +1,6 @@
 #include "tests/faults/breakable_disk.h"
 
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -15,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "tests/faults/own_mounts.h"
 #include "tests/support/child_process.h"
 
 namespace stepwell::faults {
@@ -44,9 +44,11 @@ std::string BreakableDisk::Mount() const {
   if (mkdir(directory_.c_str(), 0700) != 0) return std::strerror(errno);
   const std::string rings = absl::StrCat("/dev/shm/stepwell-", geteuid());
   mkdir(rings.c_str(), 0700);
-  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-      mount("none", rings.c_str(), "tmpfs", MS_NOSUID, "mode=0700") != 0) {
-    return absl::StrCat("no mounts of its own: ", std::strerror(errno));
+  for (const std::string& place : {directory_, rings}) {
+    if (const std::string why = TakeOwnMounts(place); !why.empty()) return why;
+  }
+  if (mount("none", rings.c_str(), "tmpfs", MS_NOSUID, "mode=0700") != 0) {
+    return absl::StrCat("no tmpfs can be mounted: ", std::strerror(errno));
   }
   const std::string image = directory_ + ".img";
   std::ofstream(image).flush();

@@ -130,7 +130,10 @@ int DieInMigrations(Scene& scene, MasterProcess& master) {
 
 TEST(PoolerTest, BehindPgBouncerKillsOfMasterAndPoolerLoseAndDoubleNothing) {
   const std::string program = FindPgBouncer();
-  if (program.empty()) GTEST_SKIP() << "there is no pgbouncer";
+  if (program.empty()) {
+    GTEST_SKIP() << "there is no pgbouncer on PATH: tests/run.sh fetches it, docs/reliability.md "
+                    "(Seen) says how by hand";
+  }
   Scene scene("pooler");
   const std::string url = testing::TestPostgres::Get().Durable().FreshDatabase();
   Pooler pooler(program, url, scene.path("pooler"));

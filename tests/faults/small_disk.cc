@@ -1,6 +1,5 @@
 #include "tests/faults/small_disk.h"
 
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -13,23 +12,21 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "tests/faults/own_mounts.h"
 
 namespace stepwell::faults {
 
 std::string MountSmallDisk(const std::string& directory, const char* size) {
-  if (mkdir(directory.c_str(), 0700) != 0) return std::strerror(errno);
-  const auto cannot = [&](const char* what) {
-    const std::string why = absl::StrCat(what, ": ", std::strerror(errno));
-    rmdir(directory.c_str());
-    return why;
-  };
-  if (unshare(CLONE_NEWNS) != 0) return cannot("unshare");
-  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-      mount("none", directory.c_str(), "tmpfs", MS_NOSUID,
-            absl::StrCat("mode=0700,size=", size).c_str()) != 0) {
-    return cannot("mount");
+  if (mkdir(directory.c_str(), 0700) != 0) {
+    return absl::StrCat("there is no directory for it: ", std::strerror(errno));
   }
-  return "";
+  std::string why = TakeOwnMounts(directory);
+  if (why.empty() && mount("none", directory.c_str(), "tmpfs", MS_NOSUID,
+                           absl::StrCat("mode=0700,size=", size).c_str()) != 0) {
+    why = absl::StrCat("no tmpfs can be mounted: ", std::strerror(errno));
+  }
+  if (!why.empty()) rmdir(directory.c_str());
+  return why;
 }
 
 void FillUp(const std::string& path) {

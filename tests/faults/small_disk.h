@@ -8,7 +8,7 @@
 
 namespace stepwell::faults {
 
-// Makes `directory` and mounts there a file system of `size` ("4m"). Empty = done, else why it cannot be.
+// Makes `directory` and mounts there a file system of `size` ("4m"). Empty = done, else why it cannot be, in words.
 std::string MountSmallDisk(const std::string& directory, const char* size);
 
 // Writes `path` until there is no room.

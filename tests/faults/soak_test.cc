@@ -2,8 +2,8 @@
 // to one master, and for as long as it is told (STEPWELL_SOAK_SECONDS, else a minute) one fault after
 // the other happens to one of them, each chosen by chance. Then all is well again, all must arrive but what
 // recorders themselves dropped, or what lay in a spool's record that a fault damaged, and the checker compares. A fault counts
-// where it hit something: a signal to a postmaster that is not there is none. A line for each kind, and the last one sums the round up, for who adds rounds
-// together. Trials beside the one that is checked are made to be merged and deleted.
+// where it hit something: a signal to a postmaster that is not there is none. A line for each kind, one for each that cannot be had here,
+// and the last one sums the round up, for who adds rounds together. Trials beside the one that is checked are made to be merged and deleted.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mount.h>
@@ -45,6 +45,10 @@ constexpr int kFaultsPerProgress = 5;
 constexpr int kSecondsPerRecord = 3;
 constexpr int kSamplesPerStep = 12;  // of a trainer, at most
 constexpr char kDiskSize[] = "4g";   // of the database's, and of the spool's
+// Those that some machines cannot have.
+constexpr char kDatabaseDiskFull[] = "the database's disk full";
+constexpr char kSpoolDiskFull[] = "the spool's disk full";
+constexpr char kClockSet[] = "the clock set";
 
 class SoakTest : public ::testing::Test {
  protected:
@@ -223,11 +227,12 @@ class SoakTest : public ::testing::Test {
   }
   void RestartAgent() { scene_.StartAgent(proxy_.address()); }
 
-  // True: it is a disk of its own, which a fault fills up.
-  bool Mount(const std::string& directory) {
+  // True: it is a disk of its own, which the fault of this name fills up.
+  bool Mount(const std::string& directory, const char* fault) {
     const std::string why = MountSmallDisk(directory, kDiskSize);
     if (!why.empty()) {
       scene_.Say(directory + " is on no disk of its own: " + why);
+      impossible_.emplace_back(fault, why);
       return false;
     }
     disks_.push_back(directory);
@@ -334,12 +339,12 @@ class SoakTest : public ::testing::Test {
         {"a byte of a spool turned", [&] { return DamageSpool(); }},
     };
     if (database_has_disk_) {
-      faults.push_back({"the database's disk full", [&] { return FillDatabaseDisk(); }});
+      faults.push_back({kDatabaseDiskFull, [&] { return FillDatabaseDisk(); }});
     }
     if (!spool_disk_.empty()) {
-      faults.push_back({"the spool's disk full", [&] { return FillSpoolDisk(); }});
+      faults.push_back({kSpoolDiskFull, [&] { return FillSpoolDisk(); }});
     }
-    if (clocks_) faults.push_back({"the clock set", [&] { return SetClock(); }});
+    if (clocks_) faults.push_back({kClockSet, [&] { return SetClock(); }});
     return faults;
   }
 
@@ -368,6 +373,7 @@ class SoakTest : public ::testing::Test {
   // Closed trials that are there still.
   std::vector<std::string> beside_;
   std::vector<std::string> disks_;
+  std::vector<std::pair<std::string, std::string>> impossible_;  // faults, and why not here
   bool database_has_disk_ = false;
   std::string spool_disk_;  // empty = none
   int damaged_count_ = 0;
@@ -380,9 +386,13 @@ TEST_F(SoakTest, LongRoundOfFaultsLosesAndDoublesNothing) {
   const absl::Duration length = absl::Seconds(seconds == nullptr ? 60 : std::atoi(seconds));
   const char* rate = std::getenv("STEPWELL_SOAK_RATE");
   const std::string steps_per_second = rate == nullptr ? "100" : rate;
-  if (SetClocks::kIsPossible && scene_.Random(0, 1) == 1) clocks_.emplace(scene_);
-  database_has_disk_ = Mount(master_.data_directory());
-  if (Mount(scene_.path("spool-disk"))) {
+  if (!SetClocks::kIsPossible) {
+    impossible_.emplace_back(kClockSet, "nothing is preloaded before a sanitizer");
+  } else if (scene_.Random(0, 1) == 1) {
+    clocks_.emplace(scene_);
+  }
+  database_has_disk_ = Mount(master_.data_directory(), kDatabaseDiskFull);
+  if (Mount(scene_.path("spool-disk"), kSpoolDiskFull)) {
     spool_disk_ = scene_.path("spool-disk");
     scene_.set_spool_dir(spool_disk_ + "/spool");
     ASSERT_EQ(mkdir(scene_.spool_dir().c_str(), 0700), 0);
@@ -420,6 +430,9 @@ TEST_F(SoakTest, LongRoundOfFaultsLosesAndDoublesNothing) {
   }
   for (const Fault& fault : faults) {
     std::cout << "soak kind: " << happened[fault.name] << " " << fault.name << "\n";
+  }
+  for (const auto& [fault, why] : impossible_) {
+    std::cout << "soak impossible: " << fault << " (" << why << ")\n";
   }
   scene_.Say(absl::StrCat("of ", tried_count, " faults ", hit_count, " hit something"));
   scene_.StopProducers(absl::Seconds(300));

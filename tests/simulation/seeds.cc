@@ -20,7 +20,7 @@ char running[80];  // what a dying process says
 
 std::string Command(std::uint64_t seed) {
   return absl::StrCat("STEPWELL_TEST_SEED=", seed,
-                      " simulation_tests --gtest_filter='*OneSeedGivesOneRun'");
+                      " build/release/bin/simulation_tests --gtest_filter='*OneSeedGivesOneRun'");
 }
 
 void TellSeed(int signal) {

@@ -5,12 +5,27 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/journal_codec.h"
+#include "stepwell/v1/model.pb.h"
 #include "storage/pg_error.h"
 
 namespace stepwell::simulation {
 namespace {
 
 SampleNumber SampleOf(double value) { return static_cast<SampleNumber>(value); }
+
+const char* Words(AdvanceOutcome outcome) {
+  switch (outcome) {
+    case AdvanceOutcome::kCommitted:
+      return "a chunk committed";
+    case AdvanceOutcome::kRepeat:
+      return "a chunk repeated";
+    case AdvanceOutcome::kFenced:
+      return "a chunk fenced";
+    case AdvanceOutcome::kMismatch:
+      return "a chunk of another sequence";
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -28,7 +43,7 @@ absl::StatusOr<std::vector<AdvanceResult>> SimDatabase::Commit(const CommitGroup
     trace_.Add("  stored writer ", Value(advance.writer_no), " g", advance.generation, " ",
                advance.first_sequence, "-", advance.last_sequence, " outcome ",
                static_cast<int>((*results)[i].outcome), " at ", (*results)[i].committed_sequence);
-    history_.Saw(absl::StrCat("outcome ", static_cast<int>((*results)[i].outcome)));
+    history_.Saw(Words((*results)[i].outcome));
     if ((*results)[i].outcome == AdvanceOutcome::kCommitted) NoteCommitted(advance);
   }
   return results;
@@ -38,7 +53,8 @@ absl::StatusOr<std::vector<AdvanceResult>> SimDatabase::Commit(const CommitGroup
 void SimDatabase::NoteCommitted(const WriterAdvance& advance) {
   const Writer& writer = writers_.at({advance.trial_id, advance.writer_no});
   for (const Gap& gap : advance.gaps) {
-    history_.Saw(absl::StrCat("gap cause ", static_cast<int>(gap.cause)));
+    // Its number is that of the wire contract.
+    history_.Saw(v1::GapCause_Name(static_cast<v1::GapCause>(static_cast<int>(gap.cause))));
     history_.Told(writer.rank, gap.first_sequence, gap.last_sequence);
     if (gap.cause != GapCause::kRejected) continue;
     history_.Rejected(writer.uuid, writer.rank, gap.first_sequence, gap.last_sequence);

@@ -49,10 +49,16 @@ std::string File(const MasterProcess::Options& options, const char* ending) {
   return absl::StrCat(options.scratch, "/", options.name, ending);
 }
 
+// Logs name paths below it, and a scene's own directory ends with one.
+MasterProcess::Options WithoutSlash(MasterProcess::Options options) {
+  if (options.scratch.ends_with('/')) options.scratch.pop_back();
+  return options;
+}
+
 }  // namespace
 
 MasterProcess::MasterProcess(Options options)
-    : options_(std::move(options)),
+    : options_(WithoutSlash(std::move(options))),
       grpc_address_(absl::StrCat("127.0.0.1:", FreePort())),
       http_address_(absl::StrCat("127.0.0.1:", FreePort())) {}
 

@@ -146,6 +146,9 @@ TEST(AgentStatusViewTest, SaysWhatToDo) {
       {"nothing", Spool(false, {}), "Nothing is recorded here."},
       {"all stored", Spool(false, {Writer("stored")}), "All of it is stored."},
       {"being sent", Spool(true, {Waiting("live", 400'000)}), "It is being sent."},
+      {"being sent, and no ack comes",
+       Spool(true, {Waiting("live", 400'000), Waiting("live", 12'000'000)}),
+       "It is being sent; the oldest has waited for 12.0 s."},
       {"no master", Spool(true, {Waiting("live", 95'000'000)}),
        "The agent's master acked nothing for 95.0 s: is the master up, and reached from here? What "
        "waits stays on the disk until it does."},
@@ -192,6 +195,10 @@ TEST(AgentStatusViewTest, SaysWhatToDo) {
       ElementsAre("10.0.0.7:7817 takes nothing (Connection refused): 2 writers wait for it. "
                   "What waits stays on the disk until it does.",
                   "The rest is being sent."));
+  SpooledWriter unanswered = Waiting("live", 12'000'000);
+  EXPECT_THAT(AdviceFor(Spool(true, {unreached, unanswered}), kNowUs),
+              ElementsAre(HasSubstr("10.0.0.7:7817 takes nothing"),
+                          "The rest is being sent; the oldest has waited for 12.0 s."));
   EXPECT_THAT(AdviceFor(Spool(false, {gone}), kNowUs),
               ElementsAre(HasSubstr("tells the master that 1 writer ended"),
                           "The rings of 1 writer are not here (they were in shared memory): what "

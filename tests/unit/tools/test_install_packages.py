@@ -48,6 +48,11 @@ class InstallPackagesTest(unittest.TestCase):
         self.assertEqual("update -q", calls[0])
         self.assertTrue(calls[1].endswith("--no-install-recommends cmake"), calls)
 
+    def test_help_names_each_section(self):
+        sections = [line.strip("[]\n") for line in SCRIPT.with_name("packages.txt").open() if line.startswith("[")]
+        told = self.run_script("--help").stdout.split("packages.txt: ")[1].split(".\n")[0]
+        self.assertEqual(sorted(sections), sorted(told.split(", ")))
+
     def test_missing_lists_names_only(self):
         done = self.run_script("--missing", "build", "test", missing="cmake libgtest-dev")
         self.assertEqual("cmake\nlibgtest-dev\n", done.stdout)

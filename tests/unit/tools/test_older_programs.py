@@ -1,4 +1,4 @@
-"""tests/older_programs.sh --commit: which commit is the older one of two builds, in made-up histories."""
+"""tests/older_programs.sh: which commit is the older one of two builds, in made-up histories, and what it answers to other words."""
 
 import os
 import pathlib
@@ -60,6 +60,19 @@ class OlderProgramsTest(unittest.TestCase):
         for commit in [first, "nothing"]:
             self.assertEqual((64, f"STEPWELL_OLDER_COMMIT is {commit}; allowed: a commit of this history"),
                              self.asked(STEPWELL_OLDER_COMMIT=commit))
+
+    def test_tells_its_use_and_builds_nothing_for_words_that_it_does_not_know(self):
+        self.git("init", "-q", "-b", "main")
+        self.commit("migrations/0001_a.sql")
+        self.commit("migrations/0002_b.sql")
+        kept = self.root / "build/older/0123"
+        kept.mkdir(parents=True)
+        for word, code in [("--help", 0), ("-h", 0), ("--what", 64), ("0123", 64)]:
+            done = subprocess.run([str(self.root / "tests" / SCRIPT.name), word], env=self.environment, capture_output=True, text=True)
+            self.assertEqual(code, done.returncode, word)
+            self.assertIn("Usage: tests/older_programs.sh [--commit]\n", done.stdout if code == 0 else done.stderr)
+        self.assertTrue(kept.exists())
+        self.assertEqual([kept], list(kept.parent.iterdir()))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ echo $((count + 1)) >rounds-so-far
 echo "soak kind: $((count + 2)) agent killed"
 echo "soak kind: 0 master killed in a sweep"
 echo "soak kind: 5 a child of postgres killed"
+echo "soak impossible: the spool's disk full (no mounts, no disk | none)"
+echo "soak impossible: the clock set (not loaded)"
 echo "soak: samples 1000 declared 1 faults 7 tried 9 ok 1"
 """
 
@@ -36,6 +38,8 @@ class SoakTest(unittest.TestCase):
             (self.root / name).write_text(text)
             os.utime(self.root / name, (1000, 1000))
         shutil.copy(TESTS / "soak.sh", self.root / "tests")
+        (self.root / "deploy").mkdir()
+        shutil.copy(TESTS.parent / "deploy/progress.sh", self.root / "deploy")
         self.git("init", "-q")
         self.git("add", ".")
         self.git("commit", "-q", "-m", "one")
@@ -61,7 +65,16 @@ class SoakTest(unittest.TestCase):
         self.assertEqual(0, done.returncode, done.stderr)
         row = (self.root / "docs/reliability.md").read_text().splitlines()[-1]
         self.assertRegex(row, rf"^\| [\d-]+ \| {self.commit} \| 7 to 8 \| 0 \| 2000 \| 2 \| 14 \| 2 of 2 rounds exact: "
-                              r"10 x a child of postgres killed, 5 x agent killed, 0 x master killed in a sweep \|$")
+                              r"10 x a child of postgres killed, 5 x agent killed, 0 x master killed in a sweep; "
+                              r"not possible here: the spool's disk full \(no mounts, no disk / none\), the clock set \(not loaded\) \|$")
+
+    def test_it_says_what_it_does_before_the_first_round_and_what_each_was_without(self):
+        lines = self.soak("--minutes", "1", "--seed", "7").stdout.splitlines()
+        self.assertRegex(lines[0], r"^soak: seed 7, rounds of 150 s .* for 1 min; logs in build/test-results/soak$")
+        self.assertRegex(lines[1], r"^ +\d+ s  seed 7  exact  samples 1000 \(all 1000\)  declared 1 \(all 1\)  faults 7 of 9 \(all 7\)  \d+ s to go$")
+        self.assertRegex(lines[2], r"^ +not possible here: the spool's disk full \(no mounts, no disk / none\), the clock set \(not loaded\)$")
+        again = self.soak("--resume", "--minutes", "0").stdout.splitlines()
+        self.assertRegex(again[0], r"^soak: seed 9, .*, 2 rounds and \d+ s are done; logs in ")
 
     def commit_told(self) -> str:
         self.assertEqual(75, self.soak("--minutes", "1", "--seed", "7").returncode)
