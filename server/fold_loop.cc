@@ -211,6 +211,12 @@ absl::StatusOr<bool> FoldLoop::FoldBulk(std::int64_t epoch, TrialId trial_id,
 absl::Status FoldLoop::NoteFolded(std::int64_t epoch, const std::vector<WriterFold>& folds,
                                   const absl::StatusOr<FoldResult>& folded, FoldedCounts& counts) {
   if (!folded.ok()) {
+    // It may be stored all the same: as a whole where its COMMIT is in doubt, in part where it was halved. Pins keep
+    // readers from such rows of recent by their fold's number. Those of metrics have none, and a fold of others
+    // raises MergeableFoldNo above it: so nothing is merged until all is folded again, which goes on from where the
+    // writers stand or, where they do not stand there, ends this ownership below. To end it at once would read back
+    // the journal and part all clients, for a database that in most cases was away for a moment and stored nothing.
+    merges_wait_ = false;
     // Aborted: another owner. FailedPrecondition: what we hold and what the database says differ;
     // both are mended by beginning again from the database.
     if (absl::IsAborted(folded.status()) || absl::IsFailedPrecondition(folded.status())) {

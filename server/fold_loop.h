@@ -102,7 +102,8 @@ class FoldLoop {
   const Parts parts_;
   SteadyTime next_fold_time_;    // confined to the thread
   SteadyTime next_attach_time_;  // confined to the thread
-  bool merges_wait_ = false;     // others came first; confined to the thread
+  // Others came first, and since the last fold of everything no fold has failed; confined to the thread.
+  bool merges_wait_ = false;
   mutable absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<std::shared_ptr<Request>> requests_ ABSL_GUARDED_BY(mu_);

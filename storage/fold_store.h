@@ -83,7 +83,8 @@ class FoldStore {
   [[nodiscard]] virtual absl::StatusOr<std::optional<FoldResult>> FoldBulk(
       std::int64_t owner_epoch, const std::vector<WriterFold>& folds,
       std::int32_t first_open_day) = 0;
-  // One transaction; safe at any kill.
+  // One transaction; safe at any kill. REQUIRES: nobody has heads of what `limits` lets it merge; of a fold that failed
+  // somebody may, for it may be stored.
   [[nodiscard]] virtual absl::StatusOr<MergeResult> Merge(std::int64_t owner_epoch,
                                                           const MergeLimits& limits) = 0;
   // Next number of fold_numbers: larger than that of every fold before. Thread-safe: a take-over asks

@@ -26,11 +26,23 @@ SqlText EmptySql(int segment) {
                  ") and not exists (select from ", RecentTicks(segment), ")"});
 }
 
+// Rows of deleted trials go nowhere: merges leave them out, so that they would travel round the ring. A burial
+// (PgTrialSweeper) looks for a trial's rows once it is deleted, and does not come back. It misses none: their
+// trials' rows are held FOR KEY SHARE until this commits, and said then whether they are deleted, also where
+// the deletion committed after this statement began. Whoever deletes a trial holds its row FOR UPDATE first.
+// So it waits for who is carrying its rows, and a burial sees them where they came; or it came first, and they are
+// not carried. What a burial is taking is skipped: it takes rows in another order, and neither waits for the other
+// in a circle. The rows may be held before their trials: whoever holds these FOR UPDATE touches no row of recent.
 SqlText MoveSql(const SqlText& from, const SqlText& to, int to_segment, const SqlText& columns) {
-  return SqlCat({"with moved as (delete from ", from, " where ctid = any(array(select ctid from ",
-                 from, " limit ", SqlInteger(kMoveRowsMax), ")) returning *) insert into ", to,
-                 " (segment, ", columns, ") select ", SqlInteger(to_segment), ", ", columns,
-                 " from moved"});
+  return SqlCat(
+      {"with picked as materialized (select ctid as id, trial_id from ", from, " limit ",
+       SqlInteger(kMoveRowsMax),
+       " for update skip locked), held as materialized (select trial_id, deleted_time is not null "
+       "as is_deleted from stepwell.trials where trial_id = any(array(select distinct trial_id "
+       "from picked)) order by trial_id for key share), moved as (delete from ",
+       from, " where ctid = any(array(select id from picked)) returning *) insert into ", to,
+       " (segment, ", columns, ") select ", SqlInteger(to_segment), ", ", columns,
+       " from moved where trial_id <> all(array(select trial_id from held where is_deleted))"});
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ class PgRecentRecycler {
   absl::Status Advance(PgConnection& connection, std::int64_t owner_epoch);
   // True once a VACUUM of the segment has ended; begins it where none has.
   bool IsVacuumed(int segment);
-  // Some rows of `from`, into the current segment; their fold_no and tick_no stay.
+  // Some rows of `from`, into the current segment; their fold_no and tick_no stay. Those of deleted trials go.
   absl::Status MoveRows(PgConnection& connection, std::int64_t owner_epoch, int from);
 
   RecentRing& ring_;

@@ -5,7 +5,8 @@
 // a segment of the journal: it holds writers, then masters FOR KEY SHARE. For that it waits behind nobody but who is taking the
 // database (kLockOwnerToTake), once that one holds the row, and that transaction locks nothing else. A transaction that writes a
 // trial's data holds its row FOR KEY SHARE while it checks owner_epoch; whoever raises owner_epoch
-// locks it FOR UPDATE first. Numbering writers and series (FOR NO KEY UPDATE) waits for neither.
+// locks it FOR UPDATE first. Who carries rows of recent holds them before their trials: nobody waits for such rows with
+// a trial held FOR UPDATE. Numbering writers and series (FOR NO KEY UPDATE) waits for neither.
 #pragma once
 
 #include "storage/pg_profiling.h"

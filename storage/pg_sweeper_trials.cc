@@ -10,12 +10,13 @@
 #include "storage/pg_row_copy.h"
 #include "storage/pg_sweeper_sql.h"
 #include "storage/pg_sweeper_traces.h"
+#include "storage/recent_ring.h"
 #include "storage/rollup_ring.h"
 
 namespace stepwell {
 namespace {
 
-// Some 10 ms, with what TOAST holds of them.
+// Of one transaction, whatever they have in common: some 10 ms, with what TOAST holds of them.
 constexpr std::int64_t kRowsMax = 1000;
 
 struct Table {
@@ -49,11 +50,16 @@ absl::Status PgTrialSweeper::Run(SweepErrors& errors) {
 }
 
 absl::StatusOr<bool> PgTrialSweeper::Clear(TrialId trial_id) {
-  // Recent first: a merge under way may have taken rows of it into leaves, which are listed then.
-  for (const Table& table : {Table{"recent", "series_no"}, Table{"recent_ticks", "writer_no"}}) {
-    STEPWELL_ASSIGN_OR_RETURN(
-        const bool done, Drain(trial_id, SqlCat({"stepwell.", SqlName(table.name)}), table.order));
-    if (!done) return false;
+  // Each place once, in the order in which rows go from one to the next: from recent into leaves, by merges that
+  // had begun before the trial was deleted and have ended since (CheckOwnerOfLiving); from segments of rollups into
+  // leaves, whoever is deleted. Round the ring of recent nobody carries them (PgRecentRecycler).
+  for (int segment = 0; segment < RecentRing::kSegmentCount; ++segment) {
+    for (const Table& table : {Table{"recent", "series_no"}, Table{"recent_ticks", "writer_no"}}) {
+      const SqlText name = SqlName(absl::StrCat(table.name, "_", segment));
+      STEPWELL_ASSIGN_OR_RETURN(const bool done,
+                                Drain(trial_id, SqlCat({"stepwell.", name}), table.order));
+      if (!done) return false;
+    }
   }
   for (int segment = 0; segment < kRollupSegments; ++segment) {
     for (const Table& table : {Table{"rollups", "series_no"}, Table{"rollup_ticks", "writer_no"}}) {
@@ -138,15 +144,15 @@ absl::StatusOr<bool> PgTrialSweeper::Drain(TrialId trial_id, const SqlText& tabl
   if (SqlState(first.status()) == "42P01") return true;
   STEPWELL_RETURN_IF_ERROR(first.status());
   if (first->row_count() == 0) return true;
-  // From where the last slice ended: what it deleted stays in the index for a while. What ties with the
-  // last one goes with it.
+  // From where the last slice ended: what it deleted stays in the index for a while. By where the rows lie, which
+  // only a table without partitions says: one series may have any number of them.
   const SqlText statement =
-      SqlCat({"with top as (select max(o) as o, count(*) as n from (select ", column, " as o from ",
-              table, " where trial_id = $1 and ", column, " >= $2 order by ", column,
-              " limit $3) x), gone as (delete from ", table,
-              " t using top where t.trial_id = $1 and t.", column,
-              " between $2 and top.o returning 1) "
-              "select (select n from top), coalesce((select o from top), 0), count(*) from gone"});
+      SqlCat({"with top as materialized (select ctid as id, ", column, " as o from ", table,
+              " where trial_id = $1 and ", column, " >= $2 order by ", column,
+              " limit $3), gone as (delete from ", table,
+              " where ctid = any(array(select id from top)) returning 1) "
+              "select (select count(*) from top), coalesce((select max(o) from top), 0), "
+              "count(*) from gone"});
   std::int32_t from = first->Int32(0, 0);
   for (bool more = true; more;) {
     if (IsOver()) return false;

@@ -18,8 +18,9 @@
 
 namespace stepwell {
 
-// Of deleted trials: up to which leaf, in the order of keys, nothing of theirs lies in any. Nobody writes for
-// a deleted trial, so that nothing comes there any more. Lost with the process: it only saves work.
+// Of deleted trials: up to which leaf, in the order of keys, nothing of theirs lies in any. Whoever writes samples
+// of a trial holds its row and sees that it is not deleted, and rollups that wait were taken away before leaves:
+// nothing comes there any more. Lost with the process: it only saves work.
 using BuriedUpTo = std::map<TrialId, LeafKey>;
 
 class PgTrialSweeper {
@@ -39,8 +40,8 @@ class PgTrialSweeper {
   bool advanced() const { return advanced_; }
 
  private:
-  // Deletes all of the trial's rows of `table`, along its index; false when the time is over. A table
-  // that is not there holds none.
+  // Deletes all of the trial's rows of `table`, which has no partitions, along its index; false when the time is
+  // over. A table that is not there holds none.
   absl::StatusOr<bool> Drain(TrialId trial_id, const SqlText& table, const char* order);
   absl::StatusOr<bool> DrainLeaves(TrialId trial_id);
   absl::StatusOr<bool> DrainLeaf(TrialId trial_id, const LeafKey& leaf);
