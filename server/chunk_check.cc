@@ -9,6 +9,7 @@
 #include "google/protobuf/arena.h"
 #include "server/limits.h"
 #include "server/text_check.h"
+#include "server/time_spread.h"
 
 namespace stepwell {
 namespace {
@@ -197,6 +198,7 @@ MaybeComplaint CheckBody(const pb::ChunkBody& body, const RefTable& refs, ChunkC
                                 kChunkSamplesMax));
   }
   STEPWELL_RETURN_IF_COMPLAINT(DecodeChunk(body, targets, out.decoded));
+  STEPWELL_RETURN_IF_COMPLAINT(CheckTimeSpread(out.decoded.tables));
   for (int l = 0; l < body.losses_size(); ++l) {
     Gap gap;
     STEPWELL_RETURN_IF_COMPLAINT(

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "server/fold_pace.h"
 #include "storage/fold_plan.h"
+#include "storage/fold_spread.h"
 
 namespace stepwell {
 namespace {
@@ -144,8 +145,10 @@ absl::StatusOr<FoldedCounts> FoldLoop::Fold(std::optional<TrialId> trial_id) {
     if (plan.hole) return EndForHole(now.epoch, *plan.hole);
     if (plan.folds.empty()) break;
     STEPWELL_RETURN_IF_ERROR(failpoint::Check("before_fold"));
-    STEPWELL_RETURN_IF_ERROR(FoldPlanned(now.epoch, plan.folds, counts));
     for (const WriterFold& fold : plan.folds) trials.insert(fold.trial_id);
+    for (const auto& folds : CutBySpread(std::move(plan.folds), options_.slice_rows)) {
+      STEPWELL_RETURN_IF_ERROR(FoldPlanned(now.epoch, folds, counts));
+    }
   }
   counts.trial_count = static_cast<int>(trials.size());
   if (counts.trial_count > 0) {

@@ -38,6 +38,9 @@ class FoldLoop {
     std::int64_t unfolded_bytes_soft = 32 << 20;
     // One transaction: so long that its cost is spread, so short that no ack waits for it.
     std::int64_t slice_bytes = 8 << 20;
+    // Rows of one transaction beyond what near ticks would make (storage/fold_spread.h): under 20 MB with their rollups
+    // and the copy for the wire, which MemoryShares::kStore has room for.
+    std::int64_t slice_rows = 10'000;
     MergeLimits merge;
   };
   // All outlive this. `settled_before_us`: see GroupCommitter.

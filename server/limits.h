@@ -2,6 +2,7 @@
 // master itself.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace stepwell {
@@ -15,6 +16,12 @@ inline constexpr std::int64_t kMessageReadBytesMax = 8 << 20;
 inline constexpr std::int32_t kChunkSamplesMax = 65536;
 inline constexpr std::int32_t kChunkTablesMax = 4096;
 inline constexpr std::int32_t kChunkLossesMax = 1000;
+// Thin stretches into which a chunk's ticks may fall (storage/stretch.h), those of fewer ticks than this: each is rows and
+// rollups of 2 kB, for 8 bytes on the wire at worst, and a fold takes a chunk whole. So many for each table at least: a
+// machine's clock may be set between ticks, twice.
+inline constexpr std::size_t kThinStretchTicks = 8;
+inline constexpr std::int64_t kChunkThinStretchesMax = 512;
+inline constexpr std::int64_t kTableThinStretches = 3;
 inline constexpr std::int32_t kSeriesPerWriterMax = 10'000;
 inline constexpr std::int32_t kSeriesPerTrialMax = 200'000;
 // Writers that a trial may ever have: kWritersPerTrialMax, where the store asks for it (storage/ingest_store.h).

@@ -30,8 +30,8 @@ struct MemoryShares {
   enum Part {
     kBase,     // the program itself, its tables, its threads, PostgreSQL's library
     kStreams,  // of each stream its thread, its call, its small messages
-    kStore,  // the commit group in hand with its rows and its copy for the wire, a slice that is folded
-    kKept,         // what malloc keeps between blocks
+    kStore,  // the commit group in hand with its rows and its copy for the wire, a slice that is folded or merged
+    kKept,   // what malloc keeps between blocks
     kWindows,      // gRPC: what clients may send of a stream before it is read
     kMessages,     // gRPC: large messages that were read and are not parsed yet
     kChunks,       // chunks that are parsed and decoded

@@ -110,11 +110,12 @@ void AddColumn(const StretchSlice& stretch, const ColumnSlice& column, EncodedTi
 
 std::vector<EncodedTicks> EncodeTicks(const TickTable& table) {
   std::vector<EncodedTicks> stretches;
+  ColumnRoom room(table);
   WalkTable(
       table,
       [&](const StretchSlice& stretch) {
         stretches.push_back(EncodeTimes(table.tick_group, stretch));
-        stretches.back().columns.reserve(table.columns.size());
+        stretches.back().columns.reserve(room.Next());
       },
       [&](const StretchSlice& stretch, const ColumnSlice& column) {
         AddColumn(stretch, column, stretches.back());

@@ -52,8 +52,12 @@ struct MergeLimits {
   std::int64_t ripe_age_us = 3'600'000'000;
   // What "so long ago" counts from; 0 = this machine's clock.
   std::int64_t now_us = 0;
-  // Rows of recent that one call takes, more or less; a call takes tens of milliseconds.
+  // Rows of recent that one call takes, more or less, in tens of milliseconds: at least those of one series on
+  // all rows of ticks that it works on, and where narrow rollups are to be joined theirs.
   std::int32_t rows_max = 2000;
+  // Rows of ticks that are worked on at a time; an hour of folds makes some hundreds. The rest of the stretch is the next
+  // call's. With this many ticks that are a row each, and have rollups each, a call takes some hundred milliseconds.
+  std::int32_t ticks_rows_max = 2000;
   // Stretches that are picked at a time.
   std::int32_t picks_max = 1000;
 };

@@ -85,12 +85,14 @@ absl::StatusOr<TickTable> JoinTable(absl::Span<const RecentTicksRow> ticks,
 
 std::vector<MergedStretch> EncodeMerged(const TickTable& table) {
   std::vector<MergedStretch> stretches;
+  ColumnRoom room(table);
   WalkTable(
       table,
       [&](const StretchSlice& stretch) {
+        const std::size_t columns = room.Next();
         stretches.push_back(
-            {EncodeTimes(table.tick_group, stretch), RollUpTimes(stretch, table.columns.size())});
-        stretches.back().ticks.columns.reserve(table.columns.size());
+            {EncodeTimes(table.tick_group, stretch), RollUpTimes(stretch, columns)});
+        stretches.back().ticks.columns.reserve(columns);
       },
       [&](const StretchSlice& stretch, const ColumnSlice& column) {
         AddColumn(stretch, column, stretches.back().ticks);

@@ -14,7 +14,8 @@ namespace {
 
 // Narrow rows that a work takes at most; a merge, which goes in slices, joins what this leaves.
 constexpr std::size_t kJoinedRowsMax = 20'000;
-// Pieces of COPY, more or less: the rows of a work are never parted.
+// Pieces of COPY, more or less: the rows of a work are never parted. How many those of ticks far apart may be, FoldSpread
+// bounds.
 constexpr std::size_t kSentBytes = 4 << 20;
 
 std::vector<SeriesNo> SeriesOf(const BulkStretch& bulk) {

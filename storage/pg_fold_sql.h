@@ -102,21 +102,22 @@ where (r.tick_count >= $2
 order by r.received_time_us
 limit $7)";
 
-// $1 trial, $2 writer, $3 tick group, $4 received day, $5 greatest fold_no; the columns follow
+// $1 trial, $2 writer, $3 tick group, $4 received day, $5 greatest fold_no, $6 limit; the columns follow
 // "select", see kTicksColumnList.
 inline constexpr char kFromRecentTicks[] = R"(
 from stepwell.recent_ticks
 where trial_id = $1 and writer_no = $2 and tick_group = $3 and received_day = $4
   and fold_no <= $5
-order by tick_no)";
-// $1 trial, $2 series, $3 numbers of ticks.
+order by tick_no limit $6)";
+// $1 trial, $2 series, $3 numbers of ticks, $4 and $5 times of these ticks: by the index, so that not all that the series
+// has in recent is looked through for the oldest of it.
 inline constexpr char kFromRecent[] = R"(
 from stepwell.recent
-where trial_id = $1 and series_no = any($2) and tick_no = any($3)
+where trial_id = $1 and series_no = any($2) and tick_no = any($3) and first_time_us between $4 and $5
 order by tick_no, series_no)";
 inline constexpr char kDeleteRecent[] = R"(
 delete from stepwell.recent
-where trial_id = $1 and series_no = any($2) and tick_no = any($3))";
+where trial_id = $1 and series_no = any($2) and tick_no = any($3) and first_time_us between $4 and $5)";
 inline constexpr char kDeleteRecentTicks[] = R"(
 delete from stepwell.recent_ticks
 where trial_id = $1 and writer_no = $2 and tick_no = any($3))";

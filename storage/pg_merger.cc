@@ -29,12 +29,25 @@ namespace {
 
 constexpr std::int64_t kSlowAgeFactor = 24;
 constexpr std::size_t kUnjoinedMax = 10'000;
+// Of a work, more or less: joined, a series on them is 25 MB.
+constexpr std::int64_t kWorkTicksMax = 1'000'000;
 constexpr char kUndefinedTable[] = "42P01";
 
 std::vector<std::int64_t> TickNosOf(const std::vector<RecentTicksRow>& ticks) {
   std::vector<std::int64_t> numbers;
   for (const RecentTicksRow& row : ticks) numbers.push_back(row.place.tick_no);
   return numbers;
+}
+
+// The first and the last; 0 and 0 where there are none.
+std::pair<std::int64_t, std::int64_t> TimesOf(const std::vector<RecentTicksRow>& ticks) {
+  if (ticks.empty()) return {0, 0};
+  std::pair times(ticks.front().ticks.first_time_us, ticks.front().ticks.last_time_us);
+  for (const RecentTicksRow& row : ticks) {
+    times.first = std::min(times.first, row.ticks.first_time_us);
+    times.second = std::max(times.second, row.ticks.last_time_us);
+  }
+  return times;
 }
 
 std::vector<std::int32_t> NumbersOf(const std::vector<SeriesNo>& series) {
@@ -229,9 +242,10 @@ absl::Status PgMerger::MergeTrial(PgConnection& connection, const MergeLimits& l
           std::get<3>(picked_.front()) != received_day) {
         break;
       }
-      STEPWELL_ASSIGN_OR_RETURN(work_,
-                                Begin(connection, picked_.front(), limits.fold_no_max, plan));
+      STEPWELL_ASSIGN_OR_RETURN(work_, Begin(connection, picked_.front(), limits, plan));
       picked_.pop_front();
+      // Behind the others: what many rows wait for holds up nobody.
+      if (!work_->is_whole) picked_.push_back(work_->key);
       STEPWELL_RETURN_IF_ERROR(PlanRollupsOf(connection, *work_));
     }
     // For the order of locks; see PgRollupJoiner.
@@ -251,20 +265,25 @@ void PgMerger::DropTrial(TrialId trial_id) {
 }
 
 absl::StatusOr<PgMerger::Work> PgMerger::Begin(PgConnection& connection, const StretchKey& key,
-                                               FoldNo fold_no_max, const KeepPlan& plan) {
+                                               const MergeLimits& limits, const KeepPlan& plan) {
   static const SqlText statement =
       SqlCat({"select segment, fold_no, received_time_us, series_nos, ", kTicksColumnList,
               sql::kFromRecentTicks});
   const auto& [trial_id, writer_no, tick_group, received_day] = key;
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
-      connection.ExecKept(statement, {Value(trial_id), Value(writer_no), tick_group,
-                                      PgDate{received_day}, Value(fold_no_max)}));
+      connection.ExecKept(statement,
+                          {Value(trial_id), Value(writer_no), tick_group, PgDate{received_day},
+                           Value(limits.fold_no_max), std::int64_t{limits.ticks_rows_max}}));
   Work work;
   work.key = key;
-  for (int row = 0; row < rows.row_count(); ++row) {
+  std::int64_t tick_count = 0;
+  for (int row = 0; row < rows.row_count() && tick_count < kWorkTicksMax; ++row) {
     work.ticks.push_back(ReadRecentTicks(rows, row));
+    tick_count += work.ticks.back().ticks.tick_count;
   }
+  work.is_whole = rows.row_count() < limits.ticks_rows_max &&
+                  work.ticks.size() == static_cast<std::size_t>(rows.row_count());
   work.series = SeriesOn(work.ticks);
   if (!work.series.empty()) {
     STEPWELL_RETURN_IF_ERROR(groups_.Prepare(connection, {{trial_id, work.series.back()}}));
@@ -340,10 +359,11 @@ absl::StatusOr<PgMerger::Slice> PgMerger::ReadSlice(PgConnection& connection,
   slice.is_last = work_->series_done + series_count == work_->series.size();
   const std::vector<std::int32_t> series_nos = NumbersOf(slice.series);
   const std::vector<std::int64_t> tick_nos = TickNosOf(work_->ticks);
+  const auto [first_us, last_us] = TimesOf(work_->ticks);
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult rows,
       connection.ExecKept(statement, {Value(std::get<TrialId>(work_->key)), PgArray(series_nos),
-                                      PgArray(tick_nos)}));
+                                      PgArray(tick_nos), first_us, last_us}));
   for (int row = 0; row < rows.row_count(); ++row) {
     slice.columns.push_back(ReadRecentColumn(rows, row));
   }
@@ -389,10 +409,11 @@ absl::Status PgMerger::DeleteSlice(PgConnection& connection, const Slice& slice,
                                    UsageLedger& usage) {
   const auto& [trial_id, writer_no, tick_group, received_day] = work_->key;
   const std::vector<std::int64_t> tick_nos = TickNosOf(work_->ticks);
+  const auto [first_us, last_us] = TimesOf(work_->ticks);
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult deleted,
-      connection.ExecKept(sql::kDeleteRecent,
-                          {Value(trial_id), PgArray(NumbersOf(slice.series)), PgArray(tick_nos)}));
+      connection.ExecKept(sql::kDeleteRecent, {Value(trial_id), PgArray(NumbersOf(slice.series)),
+                                               PgArray(tick_nos), first_us, last_us}));
   STEPWELL_RETURN_IF_ERROR(ExpectCount(deleted.affected_count(), slice.columns.size()));
   // What the fold had counted: the same rows laid out once more, for their bytes.
   RowCopy as_folded = RowCopy::ForRecent(0);

@@ -1,6 +1,7 @@
 // PgMerger: moves ripe recent rows into metrics and ticks, and makes their rollups (PgRollupJoiner); when
 // nothing is ripe, it puts rollups of days that are over into their leaves (PgRollupRing). The
-// rows of one writer, tick group and received day are one stretch of work; what is too much for one
+// rows of one writer, tick group and received day are one stretch of work, or where a pin or ticks far apart made very
+// many of them several, oldest first; what is too much for one
 // call is merged in slices of its series, which share the merged rows of ticks. Between slices the
 // rest stays readable where it is.
 // After any failure it forgets where it was and picks anew: what is merged already is merged. What fails
@@ -59,6 +60,8 @@ class PgMerger {
   struct Work {
     StretchKey key;
     std::vector<RecentTicksRow> ticks;
+    // False: these are the oldest, others wait for a work of their own.
+    bool is_whole = true;
     std::vector<SeriesNo> series;
     std::size_t series_done = 0;
     // As caps were when the work began.
@@ -78,8 +81,8 @@ class PgMerger {
                           MergeResult& result);
   absl::Status EnsureLeaves(PgConnection& connection, const KeepPlan& plan,
                             std::int32_t received_day);
-  absl::StatusOr<Work> Begin(PgConnection& connection, const StretchKey& key, FoldNo fold_no_max,
-                             const KeepPlan& plan);
+  absl::StatusOr<Work> Begin(PgConnection& connection, const StretchKey& key,
+                             const MergeLimits& limits, const KeepPlan& plan);
   // What becomes of the work's rollups; the series of narrow ones that are joined become part of it.
   absl::Status PlanRollupsOf(PgConnection& connection, Work& work);
   void NoteRollups(const Work& work);

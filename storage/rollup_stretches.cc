@@ -32,11 +32,10 @@ void AddColumn(const StretchSlice& stretch, const ColumnSlice& column, StretchRo
 
 std::vector<StretchRollups> RollUpStretches(const TickTable& table) {
   std::vector<StretchRollups> stretches;
+  ColumnRoom room(table);
   WalkTable(
       table,
-      [&](const StretchSlice& stretch) {
-        stretches.push_back(RollUpTimes(stretch, table.columns.size()));
-      },
+      [&](const StretchSlice& stretch) { stretches.push_back(RollUpTimes(stretch, room.Next())); },
       [&](const StretchSlice& stretch, const ColumnSlice& column) {
         AddColumn(stretch, column, stretches.back());
       });

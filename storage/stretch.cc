@@ -32,4 +32,24 @@ std::vector<std::size_t> CutStretches(std::span<const std::int64_t> times_us) {
   return lengths;
 }
 
+std::int64_t CountThinStretches(std::span<const std::int64_t> times_us, std::size_t tick_count) {
+  const std::vector<std::size_t> lengths = CutStretches(times_us);
+  return std::count_if(lengths.begin(), lengths.end(),
+                       [&](std::size_t length) { return length < tick_count; });
+}
+
+void TimeSpan::Add(std::span<const std::int64_t> times_us) {
+  for (const std::int64_t time_us : times_us) {
+    first_us_ = std::min(first_us_, time_us);
+    last_us_ = std::max(last_us_, time_us);
+  }
+}
+
+bool TimeSpan::FitsARow() const {
+  if (first_us_ > last_us_) return true;
+  // As above: the difference need not fit into 63 bits.
+  return static_cast<std::uint64_t>(last_us_) - static_cast<std::uint64_t>(first_us_) <=
+         static_cast<std::uint64_t>(kSlowStretchSpanUs);
+}
+
 }  // namespace stepwell

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -20,5 +21,20 @@ inline constexpr std::int64_t kSlowStretchSpanUs = 24 * kStretchSpanUs;
 // Lengths of the stretches into which ascending times fall; they add up to times.size().
 // REQUIRES: `times_us` ascends.
 std::vector<std::size_t> CutStretches(std::span<const std::int64_t> times_us);
+
+// How many of them have fewer than `tick_count` ticks. REQUIRES: `times_us` ascends.
+std::int64_t CountThinStretches(std::span<const std::int64_t> times_us, std::size_t tick_count);
+
+// From the least to the greatest of times in any order: who looks at stretches looks here first.
+class TimeSpan {
+ public:
+  void Add(std::span<const std::int64_t> times_us);
+  // No time is further from another than a row may span; true of no times, too.
+  bool FitsARow() const;
+
+ private:
+  std::int64_t first_us_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t last_us_ = std::numeric_limits<std::int64_t>::min();
+};
 
 }  // namespace stepwell

@@ -5,6 +5,7 @@
 //             [&](const StretchSlice& stretch, const ColumnSlice& column) { ... });
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,6 +30,24 @@ struct ColumnSlice {
   std::span<const double> values;
   std::span<const std::uint8_t> presence;  // one per tick of the stretch; empty = all have a sample
   const ScaledColumn& scaled;              // of `values`; of the next column after the call
+};
+
+// For how many columns there is to be room in the next stretch: all, but together no more than twice the table's samples.
+// Ticks days apart are as many stretches, and each of thousands of series may be on one of them alone.
+class ColumnRoom {
+ public:
+  explicit ColumnRoom(const TickTable& table) : columns_(table.columns.size()) {
+    for (const TickColumn& column : table.columns) left_ += 2 * column.values.size();
+  }
+  std::size_t Next() {
+    const std::size_t room = std::min(columns_, left_);
+    left_ -= room;
+    return room;
+  }
+
+ private:
+  const std::size_t columns_;
+  std::size_t left_ = 0;
 };
 
 // Calls `on_stretch` before the columns of each stretch. REQUIRES: the times of `table` ascend.

@@ -182,7 +182,20 @@ INSTANTIATE_TEST_SUITE_P(
                 [](auto& b) {
                   for (int i = 0; i < kChunkSamplesMax; ++i) First(b).add_time_deltas_us(1);
                 },
-                "TICK_COUNT", "at most 65536"}),
+                "TICK_COUNT", "at most 65536"},
+        BadBody{"days_apart",
+                [](auto& b) {
+                  for (int i = 3; i < 513; ++i) {
+                    First(b).mutable_columns(0)->add_doubles(i);
+                    First(b).add_time_deltas_us(0);
+                  }
+                  for (std::int64_t& delta : *First(b).mutable_time_deltas_us()) {
+                    delta = kDayUs + 1;
+                  }
+                },
+                "TIME_SPREAD",
+                "tables[].time_deltas_us spread ticks over 513 stretches of up to 24 hours with "
+                "fewer than 8 ticks each, allowed in a chunk are at most 512"}),
     [](const auto& row) { return row.param.name; });
 
 TEST(ChunkCheckTest, TooManyBytesAreConsumed) {

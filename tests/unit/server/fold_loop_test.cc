@@ -343,6 +343,24 @@ TEST_F(BulkLoopTest, WhatComesInBulkGoesStraightIntoLeavesAndOthersTogether) {
   EXPECT_EQ(heads_.UnfoldedSampleCount(kOther), 0);
 }
 
+TEST_F(BulkLoopTest, TicksThatLieFarApartAreFoldedByTheirRows) {
+  std::vector<HeadChunkPtr> chunks;
+  for (std::uint64_t sequence = 1; sequence <= 100; ++sequence) {
+    auto chunk = std::make_shared<HeadChunk>(*BulkChunk(sequence));
+    for (std::size_t i = 0; i < 200; ++i) {
+      const auto tick = static_cast<std::int64_t>(sequence * 200 + i);
+      chunk->tables[0].times_us[i] = tick * 25 * 3'600'000'000;
+    }
+    chunks.push_back(chunk);
+  }
+  heads_.Add(chunks);
+  store_.newest = 100;
+  EXPECT_TRUE(FoldNow().ok());
+  // 100 chunks of some 400 rows each, halved until they are below 10,000.
+  EXPECT_EQ(store_.bulk_count, 8);
+  EXPECT_EQ(store_.fold_count, 8);
+}
+
 TEST_F(BulkLoopTest, ATrialThatSomebodyReadsTakesTheWayThroughRecent) {
   heads_.Add({BulkChunk(1)});
   store_.newest = 1;

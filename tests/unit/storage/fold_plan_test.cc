@@ -162,6 +162,35 @@ TEST(FoldPlanTest, BulkIsWhatHasManyTicksOfOneGroupAndDay) {
   EXPECT_FALSE(HoldsBulk(WriterFold()));
 }
 
+TEST(FoldPlanTest, OfManySeriesOnDaysOfTheirOwnHasRoomForWhatIsThere) {
+  constexpr std::size_t kCount = kBulkTicks;
+  TickTable table = Table(1, {}, {});
+  table.columns.clear();
+  for (std::size_t i = 0; i < kCount; ++i) {
+    table.times_us.push_back(static_cast<std::int64_t>(i) * (kSlowStretchSpanUs + 1));
+    table.batches.push_back(-1);
+    TickColumn& column = table.columns.emplace_back();
+    column.series_no = SeriesNo{static_cast<std::int32_t>(i + 1)};
+    column.values = {1};
+    column.presence.assign(kCount, 0);
+    column.presence[i] = 1;
+  }
+  const auto bulk = stepwell::PlanFold(Fold({{table}}, {0}), kBulkTicks);
+  ASSERT_TRUE(bulk.ok()) << bulk.status();
+  ASSERT_EQ(bulk->bulk.size(), 1u);
+  EXPECT_EQ(bulk->bulk[0].stretches.size(), kCount);
+  std::size_t room_of_all = 0;
+  for (const MergedStretch& stretch : bulk->bulk[0].stretches) {
+    EXPECT_EQ(stretch.ticks.columns.size(), 1u);
+    room_of_all += stretch.ticks.columns.capacity() + stretch.rollups[0].series.capacity();
+  }
+  EXPECT_LE(room_of_all, 8 * kCount) << "not for each series in each stretch";
+  const auto waiting = PlanFold(Fold({{table}}, {0}));
+  room_of_all = 0;
+  for (const PlannedTicks& planned : *waiting) room_of_all += planned.ticks.columns.capacity();
+  EXPECT_LE(room_of_all, 4 * kCount);
+}
+
 TEST(FoldPlanTest, BulkIsMergedAndTheRestWaits) {
   const std::vector<std::vector<TickTable>> parts = {
       {LongTable(1, 5000, 10'000'000), LongTable(2, 20, 0)}, {LongTable(1, 10, 0)}};

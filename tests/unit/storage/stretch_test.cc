@@ -44,5 +44,31 @@ TEST(StretchTest, CutsByCountByHourAndSlowOnesByDay) {
   }
 }
 
+TEST(StretchTest, CountsTheThinOnes) {
+  constexpr std::int64_t kMinute = 60'000'000;
+  EXPECT_EQ(CountThinStretches({}, 8), 0);
+  EXPECT_EQ(CountThinStretches(Ticks(1, 1), 8), 1);
+  EXPECT_EQ(CountThinStretches(Ticks(1440, kMinute), 37), 0);
+  EXPECT_EQ(CountThinStretches(Ticks(1440, kMinute), 38), 1) << "what is left of the day";
+  EXPECT_EQ(CountThinStretches(Ticks(100, kSlowStretchSpanUs + 1), 2), 100);
+  EXPECT_EQ(CountThinStretches(Ticks(100, kSlowStretchSpanUs), 2), 0);
+}
+
+TEST(StretchTest, TellsWhetherTimesFitARow) {
+  constexpr std::int64_t kMin = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  TimeSpan span;
+  EXPECT_TRUE(span.FitsARow());
+  span.Add(std::vector<std::int64_t>{7, 5});
+  span.Add({});
+  span.Add(std::vector<std::int64_t>{6, 5 + kSlowStretchSpanUs});
+  EXPECT_TRUE(span.FitsARow());
+  span.Add(std::vector<std::int64_t>{4});
+  EXPECT_FALSE(span.FitsARow());
+  TimeSpan all;
+  all.Add(std::vector<std::int64_t>{kMin, kMax});
+  EXPECT_FALSE(all.FitsARow());
+}
+
 }  // namespace
 }  // namespace stepwell
