@@ -26,10 +26,12 @@ def said(words: str) -> list[str]:
 
 
 class PartsTest(unittest.TestCase):
-    def test_fault_tests_run_two_on_a_core_and_the_long_ones_alone(self):
+    def test_fault_tests_run_two_on_a_core_and_the_heavy_long_ones_alone(self):
         self.assertEqual(["release faults -j 4 -L ^faults$"], said("short=yes; part_faults"))
-        self.assertEqual(["release faults -j 4 -L ^faults$",
-                          "release faults_long -L ^faults_long$ -E ^LongUpgradeTest\\.", "the part upgrade"],
+        heavy = "^(CrowdTest|CrashTest|MemoryLimitTest|SeriesFloodTest)\\."
+        self.assertEqual(["release faults -j 4 -L ^faults$", "the part upgrade",
+                          f"release faults_long -j 4 -L ^faults_long$ -E {heavy}|^LongUpgradeTest\\.",
+                          f"release faults_heavy -L ^faults_long$ -R {heavy}"],
                          said("part_faults"))
 
     def test_no_run_ends_well_without_the_parts_that_prove_most(self):
