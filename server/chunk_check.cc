@@ -10,6 +10,7 @@
 #include "server/limits.h"
 #include "server/text_check.h"
 #include "server/time_spread.h"
+#include "storage/advance_rules.h"
 
 namespace stepwell {
 namespace {
@@ -199,6 +200,7 @@ MaybeComplaint CheckBody(const pb::ChunkBody& body, const RefTable& refs, ChunkC
   }
   STEPWELL_RETURN_IF_COMPLAINT(DecodeChunk(body, targets, out.decoded));
   STEPWELL_RETURN_IF_COMPLAINT(CheckTimeSpread(out.decoded.tables));
+  out.gaps.reserve(static_cast<std::size_t>(body.losses_size()));
   for (int l = 0; l < body.losses_size(); ++l) {
     Gap gap;
     STEPWELL_RETURN_IF_COMPLAINT(
@@ -222,9 +224,9 @@ Gap RejectedGap(const Rejected& rejected, std::uint64_t sequence) {
 }  // namespace
 
 MaybeComplaint CheckChunkFrame(const pb::Chunk& chunk) {
-  if (chunk.sequence() == 0 || chunk.sequence() > kBigintMax) {
+  if (chunk.sequence() == 0 || chunk.sequence() > kSequenceMax) {
     return Invalid("SEQUENCE_RANGE", absl::StrCat("chunk.sequence is ", chunk.sequence(),
-                                                  ", allowed are 1 to 2^63 - 1"));
+                                                  ", allowed are 1 to 2^63 - 2"));
   }
   const std::uint32_t crc32c = ChunkCrc32c(chunk.sequence(), chunk.sealed_time_us(), chunk.body());
   if (crc32c != chunk.crc32c()) {
@@ -271,10 +273,10 @@ ChunkContent CheckChunkContent(const pb::Chunk& chunk, const RefTable& refs, Wri
 
 MaybeComplaint CheckGapRange(const pb::GapRange& range, WriterNo writer_no, Gap& out) {
   if (range.first_sequence() == 0 || range.first_sequence() > range.last_sequence() ||
-      range.last_sequence() > kBigintMax) {
-    return Invalid("SEQUENCE_RANGE",
-                   absl::StrCat("gap is from ", range.first_sequence(), " to ",
-                                range.last_sequence(), ", allowed is 1 <= first <= last < 2^63"));
+      range.last_sequence() > kSequenceMax) {
+    return Invalid("SEQUENCE_RANGE", absl::StrCat("gap is from ", range.first_sequence(), " to ",
+                                                  range.last_sequence(),
+                                                  ", allowed is 1 <= first <= last <= 2^63 - 2"));
   }
   STEPWELL_RETURN_IF_COMPLAINT(CheckHole("gap", range.cause(), range.sample_count(),
                                          range.first_time_us(), range.last_time_us(),

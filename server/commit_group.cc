@@ -81,19 +81,21 @@ bool CommitQueue::GroupFullLocked() const {
          bytes_ >= options_.group_bytes_max;
 }
 
-bool CommitQueue::HasRoom(std::size_t chunk_count, std::int64_t group_bytes,
-                          std::int64_t more_bytes) const {
-  if (chunk_count == 0) return true;
+bool CommitQueue::HasRoom(const Load& load, const CheckedChunk& chunk) const {
+  if (load.chunk_count == 0) return true;
   const std::int64_t bytes_max =
-      chunk_count < options_.few_count ? options_.group_bytes_max : options_.many_bytes_max;
-  return chunk_count < options_.chunk_count_max && group_bytes + more_bytes <= bytes_max;
+      load.chunk_count < options_.few_count ? options_.group_bytes_max : options_.many_bytes_max;
+  return load.chunk_count < options_.chunk_count_max && load.bytes + chunk.bytes <= bytes_max &&
+         load.gap_count + chunk.gaps.size() <= options_.gap_count_max;
 }
 
-std::vector<CheckedChunk> CommitQueue::Take(SteadyTime deadline) {
+std::vector<CheckedChunk> CommitQueue::Take(SteadyTime deadline, std::size_t count_max) {
   absl::MutexLock lock(&mu_);
-  const auto has_any = [this]()
-                           ABSL_SHARED_LOCKS_REQUIRED(mu_) { return closed_ || !pending_.empty(); };
+  const auto has_any = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
+    return closed_ || !pending_.empty() || (!aside_.empty() && !others_came_);
+  };
   mu_.AwaitWithTimeout(absl::Condition(&has_any), deadline.Left());
+  if (closed_ || rest_end_.HasPassed() || (pending_.empty() && !others_came_)) EndRestLocked();
   if (pending_.empty()) return {};
   if (options_.linger > absl::ZeroDuration()) {
     const auto full = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return GroupFullLocked(); };
@@ -101,26 +103,30 @@ std::vector<CheckedChunk> CommitQueue::Take(SteadyTime deadline) {
     mu_.AwaitWithTimeout(absl::Condition(&full), until.Left());
     if (pending_.empty()) return {};  // cleared meanwhile
   }
-  return CutLocked();
+  return CutLocked(count_max);
 }
 
-std::vector<CheckedChunk> CommitQueue::CutLocked() {
+std::vector<CheckedChunk> CommitQueue::CutLocked(std::size_t count_max) {
   std::vector<CheckedChunk> group;
   absl::flat_hash_map<WriterKey, Tail> tails;
   absl::flat_hash_set<WriterKey> ended;  // a later chunk of these must wait for the next group
-  std::int64_t group_bytes = 0;
+  Load load;
   std::deque<CheckedChunk> left;
-  while (!pending_.empty()) {
+  while (!pending_.empty() && group.size() < count_max) {
+    if (!group.empty() && group.front().is_alone) break;
     CheckedChunk& chunk = pending_.front();
-    if (!HasRoom(group.size(), group_bytes, chunk.bytes)) break;
     const WriterKey key = KeyOf(chunk);
     const auto tail = tails.find(key);
-    if (ended.contains(key) || (tail != tails.end() && !tail->second.TakesToo(chunk))) {
+    if (resting_.contains(key)) {
+      aside_.push_back(std::move(chunk));
+    } else if (!HasRoom(load, chunk) || (chunk.is_alone && !group.empty())) {
+      break;
+    } else if (ended.contains(key) || (tail != tails.end() && !tail->second.TakesToo(chunk))) {
       ended.insert(key);
       left.push_back(std::move(chunk));
     } else {
       tails[key] = {chunk.generation, chunk.last_sequence, chunk.closing.has_value()};
-      group_bytes += chunk.bytes;
+      load = {load.chunk_count + 1, load.bytes + chunk.bytes, load.gap_count + chunk.gaps.size()};
       group.push_back(std::move(chunk));
     }
     pending_.pop_front();
@@ -129,12 +135,39 @@ std::vector<CheckedChunk> CommitQueue::CutLocked() {
     pending_.push_front(std::move(left.back()));
     left.pop_back();
   }
-  bytes_ -= group_bytes;
+  bytes_ -= load.bytes;
+  others_came_ = others_came_ || !group.empty();
   return group;
+}
+
+void CommitQueue::PutBack(std::vector<CheckedChunk> chunks) {
+  absl::MutexLock lock(&mu_);
+  for (auto chunk = chunks.rbegin(); chunk != chunks.rend(); ++chunk) {
+    bytes_ += chunk->bytes;
+    pending_.push_front(std::move(*chunk));
+  }
+}
+
+void CommitQueue::SetAside(CheckedChunk chunk, SteadyTime rest_end) {
+  absl::MutexLock lock(&mu_);
+  if (resting_.empty()) others_came_ = false;
+  // One rest for all: who rests since before may wait for the same.
+  rest_end_ = std::max(rest_end_, rest_end);
+  bytes_ += chunk.bytes;
+  chunk.is_alone = true;
+  resting_.insert(KeyOf(chunk));
+  aside_.push_back(std::move(chunk));
+}
+
+void CommitQueue::EndRestLocked() {
+  for (; !aside_.empty(); aside_.pop_back()) pending_.push_front(std::move(aside_.back()));
+  resting_.clear();
+  rest_end_ = SteadyTime::InfinitePast();
 }
 
 std::vector<CheckedChunk> CommitQueue::Clear() {
   absl::MutexLock lock(&mu_);
+  EndRestLocked();
   std::vector<CheckedChunk> dropped(std::make_move_iterator(pending_.begin()),
                                     std::make_move_iterator(pending_.end()));
   pending_.clear();

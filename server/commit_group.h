@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -46,6 +48,8 @@ struct CheckedChunk {
   std::optional<WriterState> closing;
   // What it takes of the queue.
   std::int64_t bytes = 0;
+  // It was set aside: it is a group by itself until it is stored.
+  bool is_alone = false;
   // When its stream had checked it.
   SteadyTime checked_time;
   // When it was queued; set by CommitQueue.
@@ -61,6 +65,9 @@ class CommitQueue {
     // chunks are of a few samples, and little where they are of a thousand.
     std::size_t few_count = 256;
     std::int64_t many_bytes_max = 2 << 20;
+    // A group has so many gaps at most, or one chunk: what is stored of its writer is looked up for each. As many as
+    // chunks, so that a crowd of writers that tells one each is no more groups.
+    std::size_t gap_count_max = 2048;
     std::int64_t queue_bytes_max = 64 << 20;
     // How long its oldest chunk waits for company when the connection is idle; 0 = not at all.
     absl::Duration linger = absl::ZeroDuration();
@@ -99,9 +106,16 @@ class CommitQueue {
   absl::Status Add(CheckedChunk& chunk, SteadyTime deadline, Place* place = nullptr)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The oldest chunks that fit a group; blocks until there are some, or `deadline`, or Close:
+  // The oldest chunks that fit a group, `count_max` at most; blocks until there are some, or `deadline`, or Close:
   // then empty. Per trial and writer the sequences of a group are contiguous and of one generation.
-  std::vector<CheckedChunk> Take(SteadyTime deadline) ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<CheckedChunk> Take(SteadyTime deadline,
+                                 std::size_t count_max = std::numeric_limits<std::size_t>::max())
+      ABSL_LOCKS_EXCLUDED(mu_);
+  // What Take gave last, and could not be stored: the next Take begins with it.
+  void PutBack(std::vector<CheckedChunk> chunks) ABSL_LOCKS_EXCLUDED(mu_);
+  // As PutBack, of one that cannot be stored by itself. Take leaves out its writer, and all that this one sends, until
+  // `rest_end` or Close, or where nobody else sends anything; then it comes first, and alone.
+  void SetAside(CheckedChunk chunk, SteadyTime rest_end) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Drops all that waits: ownership was lost.
   std::vector<CheckedChunk> Clear() ABSL_LOCKS_EXCLUDED(mu_);
@@ -115,12 +129,25 @@ class CommitQueue {
   void GiveBack(std::int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
   // No chunk need wait for company any more.
   bool GroupFullLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
-  bool HasRoom(std::size_t chunk_count, std::int64_t group_bytes, std::int64_t more_bytes) const;
-  std::vector<CheckedChunk> CutLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // What a group holds so far.
+  struct Load {
+    std::size_t chunk_count = 0;
+    std::int64_t bytes = 0;
+    std::size_t gap_count = 0;
+  };
+  bool HasRoom(const Load& load, const CheckedChunk& chunk) const;
+  std::vector<CheckedChunk> CutLocked(std::size_t count_max) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void EndRestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
   mutable absl::Mutex mu_;
   std::deque<CheckedChunk> pending_ ABSL_GUARDED_BY(mu_);
+  // Behind one another of each writer that rests; they count as pending.
+  std::deque<CheckedChunk> aside_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_set<std::pair<TrialId, WriterNo>> resting_ ABSL_GUARDED_BY(mu_);
+  SteadyTime rest_end_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
+  // Since the rest began.
+  bool others_came_ ABSL_GUARDED_BY(mu_) = false;
   std::int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   std::int64_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   bool closed_ ABSL_GUARDED_BY(mu_) = false;

@@ -76,12 +76,13 @@ void GroupCommitter::Start() {
 }
 
 void GroupCommitter::Stop(SteadyTime deadline) {
+  // First: whoever sees that it is time to stop finds all that is left in the queue.
+  parts_.queue.Close();
   {
     absl::MutexLock lock(&mu_);
     stopping_ = true;
     give_up_time_ = std::min(give_up_time_, deadline);
   }
-  parts_.queue.Close();
   worker_.Join();
 }
 
@@ -95,17 +96,43 @@ std::int64_t GroupCommitter::settled_before_us() const {
 void GroupCommitter::Run() {
   while (true) {
     AwaitFoldRoom();
+    const bool is_last = IsStopping();
     if (CommitNext(SteadyTime::Now() + absl::Milliseconds(500))) continue;
-    absl::MutexLock lock(&mu_);
-    if (stopping_) return;
+    if (is_last) return;
   }
 }
 
 bool GroupCommitter::CommitNext(SteadyTime deadline) {
-  std::vector<CheckedChunk> chunks = parts_.queue.Take(deadline);
+  std::vector<CheckedChunk> chunks = parts_.queue.Take(deadline, search_.count_max());
   if (chunks.empty()) return false;
-  Store(std::move(chunks));
+  const bool is_alone = chunks.front().is_alone;
+  const std::size_t count = chunks.size();
+  std::vector<CheckedChunk> slow = Store(std::move(chunks), is_alone ? 1 : search_.tries());
+  if (!slow.empty()) {
+    NoteSlow(std::move(slow));
+  } else if (!is_alone) {
+    search_.Stored(count);
+  }
   return true;
+}
+
+void GroupCommitter::NoteSlow(std::vector<CheckedChunk> chunks) {
+  CheckedChunk& first = chunks.front();
+  if (!first.is_alone && !search_.TimedOut(chunks.size())) {
+    parts_.queue.PutBack(std::move(chunks));
+    return;
+  }
+  log::Warning("chunk_too_slow", {{"trial", Value(first.trial_id)},
+                                  {"writer", first.writer.ToText()},
+                                  {"sequence", first.first_sequence},
+                                  {"gaps", first.gaps.size()},
+                                  {"bytes", first.bytes}});
+  parts_.queue.SetAside(std::move(first), SteadyTime::Now() + options_.slow_rest);
+}
+
+bool GroupCommitter::IsStopping() {
+  absl::MutexLock lock(&mu_);
+  return stopping_;
 }
 
 void GroupCommitter::AwaitFoldRoom() {
@@ -130,9 +157,13 @@ bool GroupCommitter::WaitBeforeRetry(Backoff& backoff) {
   return !give_up_time_.HasPassed();
 }
 
-void GroupCommitter::Store(std::vector<CheckedChunk> chunks) {
+std::vector<CheckedChunk> GroupCommitter::Store(std::vector<CheckedChunk> chunks, int tries) {
   const std::int64_t epoch = parts_.state.epoch();
-  if (epoch == 0) return EndAll(chunks, absl::UnavailableError("not the owner of the database"));
+  if (epoch == 0) {
+    EndAll(chunks, absl::UnavailableError("not the owner of the database"));
+    return {};
+  }
+  std::vector<CheckedChunk> slow;
   const CommitGroup group = BuildGroup(chunks, epoch, NextReceivedTime());
   Backoff backoff(options_.backoff);
   bool in_doubt = false;
@@ -164,11 +195,8 @@ void GroupCommitter::Store(std::vector<CheckedChunk> chunks) {
       break;
     }
     if (failed.code() == absl::StatusCode::kInvalidArgument) {
-      if (chunks.size() > 1) {
-        StoreHalves(std::move(chunks));
-      } else {
-        Reject(std::move(chunks.front()), failed);
-      }
+      slow = chunks.size() > 1 ? StoreHalves(std::move(chunks), tries)
+                               : Reject(std::move(chunks.front()), failed, tries);
       break;
     }
     // Its words once, and again where they are others or it lasts.
@@ -182,20 +210,31 @@ void GroupCommitter::Store(std::vector<CheckedChunk> chunks) {
       EndAll(chunks, absl::UnavailableError("the database does not answer"));
       break;
     }
+    // Where an earlier COMMIT may have taken place, it is these together that are asked for.
+    if (absl::IsDeadlineExceeded(failed) && !in_doubt && --tries <= 0) {
+      slow = std::move(chunks);
+      break;
+    }
   }
   settling_us_.store(0, std::memory_order_release);
+  return slow;
 }
 
-void GroupCommitter::StoreHalves(std::vector<CheckedChunk> chunks) {
+std::vector<CheckedChunk> GroupCommitter::StoreHalves(std::vector<CheckedChunk> chunks, int tries) {
   const auto middle = chunks.begin() + static_cast<std::ptrdiff_t>(chunks.size() / 2);
   std::vector<CheckedChunk> rest(std::make_move_iterator(middle),
                                  std::make_move_iterator(chunks.end()));
   chunks.erase(middle, chunks.end());
-  Store(std::move(chunks));
-  Store(std::move(rest));
+  std::vector<CheckedChunk> slow = Store(std::move(chunks), tries);
+  if (slow.empty()) return Store(std::move(rest), tries);
+  // Of the same writers there may be some in both.
+  slow.insert(slow.end(), std::make_move_iterator(rest.begin()),
+              std::make_move_iterator(rest.end()));
+  return slow;
 }
 
-void GroupCommitter::Reject(CheckedChunk chunk, const absl::Status& why) {
+std::vector<CheckedChunk> GroupCommitter::Reject(CheckedChunk chunk, const absl::Status& why,
+                                                 int tries) {
   log::Error("chunk_refused_by_database", {{"trial", Value(chunk.trial_id)},
                                            {"writer", chunk.writer.ToText()},
                                            {"sequence", chunk.first_sequence},
@@ -203,7 +242,7 @@ void GroupCommitter::Reject(CheckedChunk chunk, const absl::Status& why) {
   if (chunk.rejected && chunk.rejected->complaint.reason == "REFUSED_BY_DATABASE") {
     // Even without its content: the writer cannot go on here.
     chunk.listener->End(absl::UnavailableError("the database refuses this writer"));
-    return;
+    return {};
   }
   Rejected rejected{Invalid("REFUSED_BY_DATABASE", TellClient(why).message),
                     chunk.decoded.sample_count};
@@ -224,7 +263,7 @@ void GroupCommitter::Reject(CheckedChunk chunk, const absl::Status& why) {
                      {}, chunk.journal_entry);
   std::vector<CheckedChunk> alone;
   alone.push_back(std::move(chunk));
-  Store(std::move(alone));
+  return Store(std::move(alone), tries);
 }
 
 void GroupCommitter::Settle(std::vector<CheckedChunk> chunks, const CommitGroup& group,

@@ -4,7 +4,8 @@
 //
 // A database that does not answer is waited for with the same group in hand; the guarded UPDATE of
 // the store makes the repeat harmless. Data that the store refuses is narrowed down to the one
-// chunk, which is consumed as rejected. A lost ownership ends all streams.
+// chunk, which is consumed as rejected. One that the store cannot take in its time is narrowed down as well, and kept:
+// it is tried again for ever, but others pass between two tries. A lost ownership ends all streams.
 #pragma once
 
 #include <atomic>
@@ -23,6 +24,7 @@
 #include "server/heads.h"
 #include "server/ingest_stats.h"
 #include "server/master_state.h"
+#include "server/slow_search.h"
 
 namespace stepwell {
 
@@ -47,6 +49,8 @@ class GroupCommitter {
                                 .longest = absl::Milliseconds(500)};
     // Nothing is committed while more than this waits for a fold: memory.
     std::int64_t unfolded_bytes_max = 512 << 20;
+    // A chunk that runs out of time by itself lets others pass for so long: three times what a try may take.
+    absl::Duration slow_rest = absl::Seconds(30);
   };
   // All outlive this.
   struct Parts {
@@ -75,10 +79,12 @@ class GroupCommitter {
 
  private:
   void Run();
-  // Stores `chunks`; on return each of them was answered, or its stream ended.
-  void Store(std::vector<CheckedChunk> chunks);
-  void StoreHalves(std::vector<CheckedChunk> chunks);
-  void Reject(CheckedChunk chunk, const absl::Status& why);
+  // Stores `chunks`; on return each of them was answered, or its stream ended, but for those that it returns: of
+  // these nothing is stored, for a group of them ran out of time `tries` times. In their order.
+  std::vector<CheckedChunk> Store(std::vector<CheckedChunk> chunks, int tries);
+  std::vector<CheckedChunk> StoreHalves(std::vector<CheckedChunk> chunks, int tries);
+  std::vector<CheckedChunk> Reject(CheckedChunk chunk, const absl::Status& why, int tries);
+  void NoteSlow(std::vector<CheckedChunk> chunks);
   struct Answer {
     std::vector<AdvanceResult> results;
     // An earlier COMMIT of the same group may have taken place.
@@ -91,11 +97,13 @@ class GroupCommitter {
   // False when it is time to give up.
   bool WaitBeforeRetry(Backoff& backoff);
   void AwaitFoldRoom();
+  bool IsStopping();
 
   const Options options_;
   Parts parts_;
   std::atomic<std::int64_t> settling_us_{0};  // received_time in work, 0 = none
   std::int64_t last_received_us_ = 0;         // confined to the thread
+  SlowSearch search_;                         // so is this
   mutable absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   SteadyTime give_up_time_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfiniteFuture();

@@ -1,6 +1,7 @@
 // What IngestStream does with sequences: chunks, and ranges that will never come.
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_time.h"
@@ -21,6 +22,13 @@ constexpr std::int64_t kChunkOverheadBytes = 512;
 constexpr std::size_t kLargeBodyBytes = 16 << 10;
 // What a body becomes, its journal entry with it, of doubles in one column; of others it may be more or less.
 constexpr std::int64_t kDecodedPerBodyByte = 3;
+
+// A loss of four bytes on the wire is a Gap of over a hundred.
+std::int64_t BytesOf(const std::vector<Gap>& gaps) {
+  std::size_t bytes = gaps.capacity() * sizeof(Gap);
+  for (const Gap& gap : gaps) bytes += gap.metric_group.size() + gap.reason.size();
+  return static_cast<std::int64_t>(bytes);
+}
 
 }  // namespace
 
@@ -178,7 +186,7 @@ void IngestStream::Enqueue(IngestSession& session, CheckedChunk chunk) {
   CommitQueue::Place place = std::move(queue_place_);
   chunk.checked_time = SteadyTime::Now();
   chunk.bytes = static_cast<std::int64_t>(chunk.journal_entry.size()) + chunk.decoded.bytes +
-                kChunkOverheadBytes;
+                BytesOf(chunk.gaps) + kChunkOverheadBytes;
   {
     absl::MutexLock lock(&mu_);
     if (!end_status_.ok() || session.state() == IngestSession::State::kFenced) return;

@@ -1,7 +1,5 @@
 #include "server/open_check.h"
 
-#include <limits>
-
 #include "absl/strings/str_cat.h"
 #include "server/label_check.h"
 #include "server/limits.h"
@@ -70,12 +68,12 @@ MaybeComplaint CheckOpen(const pb::Open& open, OpenWriterRequest& out) {
   STEPWELL_RETURN_IF_COMPLAINT(
       CheckText("open.agent_version", open.agent_version(), {0, 128}, "AGENT_VERSION"));
   STEPWELL_RETURN_IF_COMPLAINT(CheckLabels("open.labels", open.labels(), out.labels));
-  constexpr auto kBigintMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  // One below the greatest, since the generation given out is one above.
-  if (open.last_generation() >= kBigintMax) {
+  // Each Open gives out one above: a store has room for as many more of them.
+  constexpr std::uint64_t kGivenGenerations = std::uint64_t{1} << 62;
+  if (open.last_generation() >= kGivenGenerations) {
     return Invalid("GENERATION_RANGE",
                    absl::StrCat("open.last_generation is ", open.last_generation(),
-                                ", allowed is below 2^63 - 1"));
+                                ", allowed is below 2^62"));
   }
   out.attempt_key = open.attempt_key();
   out.agent_id = open.agent_id();

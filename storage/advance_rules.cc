@@ -1,7 +1,6 @@
 #include "storage/advance_rules.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,9 +16,8 @@ std::string NameOf(const WriterAdvance& advance) {
 }
 
 absl::Status CheckAdvance(const WriterAdvance& advance) {
-  constexpr auto kSequenceMax =
-      static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()) - 1;
-  if (advance.first_sequence == 0 || advance.first_sequence > kSequenceMax ||
+  // What only closes begins one behind the last.
+  if (advance.first_sequence == 0 || advance.first_sequence - 1 > kSequenceMax ||
       advance.last_sequence > kSequenceMax || advance.generation > kSequenceMax) {
     return absl::InvalidArgumentError(absl::StrCat(
         NameOf(advance), ": sequences ", advance.first_sequence, " to ", advance.last_sequence,

@@ -3,6 +3,7 @@
 // own. Pure functions.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -10,13 +11,17 @@
 
 namespace stepwell {
 
+// The greatest sequence of a writer, and the greatest generation. The one behind it fits a column, too:
+// what only closes begins there.
+inline constexpr std::uint64_t kSequenceMax = (std::uint64_t{1} << 63) - 2;
+
 // True for an advance that moves no sequence and only closes.
 inline bool OnlyCloses(const WriterAdvance& advance) {
   return advance.last_sequence < advance.first_sequence;
 }
 
-// kInvalidArgument for what no caller of ours may send: empty ranges without a Close, sequence 0,
-// two entries of one writer, gaps with text that no database takes.
+// kInvalidArgument for what no caller of ours may send: empty ranges without a Close, sequences
+// that are not 1 to kSequenceMax, two entries of one writer, gaps with text that no database takes.
 absl::Status CheckGroup(const CommitGroupRequest& request);
 
 // `stored` empty: there is no such writer.

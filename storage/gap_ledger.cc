@@ -58,7 +58,7 @@ void ExtendGap(Gap& known, const Gap& next) {
 
 void GapLedger::AddStored(TrialId trial_id, std::int64_t gap_no, const Gap& gap) {
   Rows& rows = rows_[{trial_id, gap.writer_no, gap.cause}];
-  rows.rows.push_back({.gap_no = gap_no, .gap = gap});
+  Add(rows, {.gap_no = gap_no, .gap = gap});
   rows.row_count = std::max<std::int64_t>(rows.row_count, rows.rows.size());
 }
 
@@ -67,19 +67,37 @@ void GapLedger::SetRowCount(TrialId trial_id, WriterNo writer_no, GapCause cause
   rows_[{trial_id, writer_no, cause}].row_count = row_count;
 }
 
+void GapLedger::Add(Rows& rows, Row row) {
+  rows.places[{row.gap.metric_group, row.gap.reason}].push_back(rows.rows.size());
+  rows.rows.push_back(std::move(row));
+}
+
+GapLedger::Row* GapLedger::FindBefore(Rows& rows, const Gap& gap) {
+  const auto places = rows.places.find(Words(gap.metric_group, gap.reason));
+  if (places == rows.places.end()) return nullptr;
+  const auto last =
+      std::find_if(places->second.rbegin(), places->second.rend(),
+                   [&](std::size_t place) { return GapGoesOn(rows.rows[place].gap, gap); });
+  return last == places->second.rend() ? nullptr : &rows.rows[*last];
+}
+
 GapLedger::Row& GapLedger::RowFor(Rows& rows, const Gap& gap) {
-  const auto last = std::find_if(rows.rows.rbegin(), rows.rows.rend(),
-                                 [&](const Row& row) { return GapGoesOn(row.gap, gap); });
-  if (last != rows.rows.rend()) {
-    ExtendGap(last->gap, gap);
-    return *last;
+  if (Row* before = FindBefore(rows, gap); before != nullptr) {
+    ExtendGap(before->gap, gap);
+    return *before;
   }
   if (rows.row_count >= kGapRowsMax && !rows.rows.empty()) {
-    ExtendGap(rows.rows.back().gap, gap);
-    return rows.rows.back();
+    Row& newest = rows.rows.back();
+    const bool had_group = !newest.gap.metric_group.empty();
+    ExtendGap(newest.gap, gap);
+    // It stands for all groups from now on, and is found as such.
+    if (had_group && newest.gap.metric_group.empty()) {
+      rows.places[{"", newest.gap.reason}].push_back(rows.rows.size() - 1);
+    }
+    return newest;
   }
   rows.row_count += 1;
-  rows.rows.push_back({.gap = gap});
+  Add(rows, {.gap = gap});
   return rows.rows.back();
 }
 

@@ -12,9 +12,12 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "storage/model.h"
 
 namespace stepwell {
@@ -51,11 +54,17 @@ class GapLedger {
     bool touched = false;
     std::int64_t order = 0;
   };
+  using Words = std::pair<std::string, std::string>;  // group and reason
   struct Rows {
     std::int64_t row_count = 0;
     std::vector<Row> rows;
+    // Where in `rows`, ascending. Of thousands of gaps each may say something else.
+    absl::flat_hash_map<Words, std::vector<std::size_t>> places;
   };
-  Row& RowFor(Rows& rows, const Gap& gap);
+  static void Add(Rows& rows, Row row);
+  // Null where `gap` goes on from none.
+  static Row* FindBefore(Rows& rows, const Gap& gap);
+  static Row& RowFor(Rows& rows, const Gap& gap);
 
   std::map<std::tuple<TrialId, WriterNo, GapCause>, Rows> rows_;
   std::int64_t touched_count_ = 0;

@@ -86,7 +86,8 @@ absl::StatusOr<std::map<std::int64_t, StoredGap>> ReadTails(PgConnection& connec
   STEPWELL_ASSIGN_OR_RETURN(
       const PgResult tail_rows,
       connection.Exec(sql::kReadGapTails,
-                      {PgArray(tails.trials), PgArray(tails.writers), PgArray(tails.causes),
+                      {PgArray(counts.trials), PgArray(counts.writers), PgArray(counts.causes),
+                       PgArray(tails.trials), PgArray(tails.writers), PgArray(tails.causes),
                        PgArray(tails.groups), PgArray(tails.reasons)}));
   for (int row = 0; row < tail_rows.row_count(); ++row) {
     StoredGap gap = ReadRow(tail_rows, row);

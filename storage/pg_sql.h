@@ -331,17 +331,28 @@ inline constexpr char kSetSeriesCount[] =
 
 // --- gaps ---
 
-// The newest row of each (trial, writer, cause, group, reason): the one that may go on.
+// The newest row of each (trial, writer, cause, group, reason): the one that may go on. $1 to $3: each trial, writer and
+// cause once. $4 to $8: what is looked for.
+// The rows of a writer and cause are read once, whatever is looked for: a key that no row has would read all of them, of
+// thousands of keys each. A `case` is not taken for a join, so that what is looked for is hashed once.
 inline constexpr char kReadGapTails[] = R"(
 select g.trial_id, g.gap_no, g.writer_no, g.cause, g.metric_group, g.sample_count,
        g.first_time_us, g.last_time_us, g.first_sequence, g.last_sequence, g.reason
-from unnest($1::bigint[], $2::integer[], $3::smallint[], $4::text[], $5::text[])
-       as k (trial_id, writer_no, cause, metric_group, reason)
+from (select g.trial_id, g.writer_no, g.cause, max(g.gap_no) as gap_no
+      from unnest($1::bigint[], $2::integer[], $3::smallint[]) as k (trial_id, writer_no, cause)
+      cross join lateral (
+        select * from stepwell.gaps g
+        where g.trial_id = k.trial_id and g.writer_no = k.writer_no and g.cause = k.cause
+        offset 0) g
+      where case when (g.trial_id, g.writer_no, g.cause, g.metric_group, g.reason) in
+        (select * from unnest($4::bigint[], $5::integer[], $6::smallint[], $7::text[], $8::text[]))
+        then true end
+      group by g.trial_id, g.writer_no, g.cause, g.metric_group, g.reason) t
 cross join lateral (
   select * from stepwell.gaps g
-  where g.trial_id = k.trial_id and g.writer_no = k.writer_no and g.cause = k.cause
-    and g.metric_group = k.metric_group and g.reason = k.reason
-  order by g.gap_no desc limit 1) g
+  where g.trial_id = t.trial_id and g.writer_no = t.writer_no and g.cause = t.cause
+    and g.gap_no = t.gap_no
+  limit 1) g
 order by g.gap_no)";
 // And of each (trial, writer, cause), with the number of its rows.
 inline constexpr char kCountGaps[] = R"(

@@ -9,13 +9,16 @@ namespace stepwell {
 std::int32_t SeriesGroups::GroupIndex(std::string_view name) {
   const auto [index, is_new] =
       group_indexes_.try_emplace(std::string(name), static_cast<std::int32_t>(groups_.size()));
-  if (is_new) groups_.emplace_back(name);
+  if (is_new) {
+    groups_.emplace_back(name);
+    name_bytes_ += name.size();
+  }
   return index->second;
 }
 
 absl::Status SeriesGroups::Prepare(PgConnection& connection,
                                    const std::map<TrialId, SeriesNo>& needed) {
-  if (series_count_ > kSeriesMax) Clear();
+  if (series_count_ > kSeriesMax || name_bytes_ > kNameBytesMax) Clear();
   std::vector<std::int64_t> trials;
   std::vector<std::int32_t> known_counts;
   for (const auto& [trial_id, highest] : needed) {

@@ -24,13 +24,20 @@ class SeriesGroups {
   const std::string& GroupOf(TrialId trial_id, SeriesNo series_no) const;
   // After any failure, and when another trial may have taken a number.
   void Clear() {
+    // Their names as well: those of a trial may be as many as its series.
+    groups_ = {""};
+    group_indexes_ = {{"", 0}};
+    name_bytes_ = 0;
     trials_.clear();
     series_count_ = 0;
   }
+  // The "" of series that do not exist is one.
+  std::size_t group_count() const { return groups_.size(); }
 
  private:
-  // 16 MB and the names of the groups.
+  // 16 MB, and the names of the groups twice.
   static constexpr std::size_t kSeriesMax = 4'000'000;
+  static constexpr std::size_t kNameBytesMax = 32 << 20;
   std::int32_t GroupIndex(std::string_view name);
 
   std::vector<std::string> groups_ = {""};
@@ -38,6 +45,7 @@ class SeriesGroups {
   // Of series 1, 2, ...
   absl::flat_hash_map<TrialId, std::vector<std::int32_t>> trials_;
   std::size_t series_count_ = 0;
+  std::size_t name_bytes_ = 0;
 };
 
 }  // namespace stepwell

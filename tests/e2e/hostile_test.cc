@@ -100,7 +100,7 @@ TEST_F(HostileTest, WhatCannotBeTakenIsRefusedWithItsReason) {
                    "SEQUENCE_HOLE", "sequence 7 came where 1 is expected; send from there"},
            Hostile{"sequence 0", ChunkMessage(hostile_, 0, good),
                    absl::StatusCode::kInvalidArgument, "SEQUENCE_RANGE",
-                   "chunk.sequence is 0, allowed are 1 to 2^63 - 1"},
+                   "chunk.sequence is 0, allowed are 1 to 2^63 - 2"},
            Hostile{"a bit on the way", damaged, absl::StatusCode::kDataLoss, "CHECKSUM",
                    absl::StrCat("chunk.crc32c is ", right ^ 1, ", its bytes have ", right,
                                 "; send the chunk again")},
@@ -129,7 +129,8 @@ TEST_F(HostileTest, WhatCannotBeTakenIsRefusedWithItsReason) {
                    "definitions[0].ref 1 is already defined otherwise; allowed is the same "
                    "definition again, or another ref"},
            Hostile{"a gap backwards", hole_to_nowhere, absl::StatusCode::kInvalidArgument,
-                   "SEQUENCE_RANGE", "gap is from 5 to 4, allowed is 1 <= first <= last < 2^63"},
+                   "SEQUENCE_RANGE",
+                   "gap is from 5 to 4, allowed is 1 <= first <= last <= 2^63 - 2"},
        }) {
     ExpectRefused(stream, hostile);
   }

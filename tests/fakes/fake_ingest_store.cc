@@ -348,6 +348,7 @@ absl::StatusOr<std::vector<AdvanceResult>> FakeIngestStore::Commit(
   mu_.Await(absl::Condition(&may_go));
   ++commit_count_;
   STEPWELL_RETURN_IF_ERROR(std::exchange(fail_next_, absl::OkStatus()));
+  if (judge_) STEPWELL_RETURN_IF_ERROR(judge_(request));
   STEPWELL_RETURN_IF_ERROR(CheckOwnerLocked(request));
   std::vector<AdvanceResult> results;
   for (const WriterAdvance& advance : request.advances) results.push_back(AdvanceLocked(advance));

@@ -49,6 +49,11 @@ class FakeIngestStore final : public IngestStore {
 
   // The next Commit answers this and stores nothing.
   void FailNext(absl::Status status);
+  // Until it is given another: a Commit for which `judge` finds no OK answers that and stores nothing.
+  void FailWhere(std::function<absl::Status(const CommitGroupRequest&)> judge) {
+    absl::MutexLock lock(&mu_);
+    judge_ = std::move(judge);
+  }
   // The next Commit stores everything and answers this all the same, as a COMMIT in doubt does.
   void FailNextAfterStoring(absl::Status status);
   void set_block_commits(bool block);
@@ -152,6 +157,7 @@ class FakeIngestStore final : public IngestStore {
   mutable absl::Mutex mu_;
   Tables tables_ ABSL_GUARDED_BY(mu_);
   absl::Status next_look_ ABSL_GUARDED_BY(mu_) = absl::OkStatus();
+  std::function<absl::Status(const CommitGroupRequest&)> judge_ ABSL_GUARDED_BY(mu_);
   absl::Status fail_next_ ABSL_GUARDED_BY(mu_);
   absl::Status fail_after_ ABSL_GUARDED_BY(mu_);
   std::uint64_t commits_in_doubt_ ABSL_GUARDED_BY(mu_) = 0;

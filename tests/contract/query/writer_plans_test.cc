@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "storage/gap_ledger.h"
 #include "tests/contract/query/many_trials.h"
 #include "tests/support/child_process.h"
 
@@ -119,6 +120,42 @@ TEST_F(WriterPlansTest, CommitsFoldsAndMergesReadTheirOwnTrialsByAnIndex) {
     const auto rows_of_few = static_cast<double>(few.scan_rows + few.index_rows);
     EXPECT_LE(rows, 1.05 * rows_of_few + 20);
   }
+}
+
+// A thousand losses of a chunk may each say something else, and none of it be there: the writer's rows were read for each.
+TEST_F(WriterPlansTest, GapsOfOneCauseReadItsRowsOnceHoweverManyTheyAre) {
+  Turn("run");
+  Feed feed = OpenWriter("job");
+  const auto gaps = [](int count, const char* word) {
+    std::vector<Gap> made(static_cast<std::size_t>(count));
+    for (int i = 0; i < count; ++i) {
+      Gap& gap = made[static_cast<std::size_t>(i)];
+      gap.cause = GapCause::kRingFull;
+      gap.sample_count = 1;
+      gap.reason = absl::StrCat(word, i);
+    }
+    return made;
+  };
+  Commit(feed, {}, kStartUs, gaps(static_cast<int>(kGapRowsMax), "known "));
+  CloseStores();
+  const Reads before = Counted()["gaps"];
+  OpenStores();
+  std::vector<Gap> many = gaps(3000, "new ");
+  many.push_back(gaps(3, "known ").back());
+  Commit(feed, {}, kStartUs, std::move(many));
+  CloseStores();
+  const Reads after = Counted()["gaps"];
+  EXPECT_EQ(after.scans, before.scans);
+  EXPECT_LE(after.index_rows - before.index_rows, 3 * kGapRowsMax);
+  EXPECT_GE(after.index_rows - before.index_rows, kGapRowsMax) << "it was counted";
+  const auto sums = connection_->Exec(
+      "select count(*), sum(sample_count)::bigint, "
+      "sum(sample_count) filter (where reason = 'known 2')::bigint from stepwell.gaps");
+  ASSERT_TRUE(sums.ok()) << sums.status();
+  EXPECT_EQ(sums->Int64(0, 0), kGapRowsMax);
+  EXPECT_EQ(sums->Int64(0, 1), kGapRowsMax + 3001);
+  EXPECT_EQ(sums->Int64(0, 2), 2) << "what goes on is found among them";
+  OpenStores();
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/limits.h"
+#include "storage/advance_rules.h"
 #include "tests/unit/server/chunk_maker.h"
 
 namespace stepwell {
@@ -279,6 +280,8 @@ TEST(ChunkCheckTest, DamageOnTheWayIsNotConsumed) {
   EXPECT_EQ(CheckChunkFrame(chunk)->reason, "SEQUENCE_RANGE");
   chunk.set_sequence(std::uint64_t{1} << 63);
   EXPECT_EQ(CheckChunkFrame(chunk)->reason, "SEQUENCE_RANGE");
+  chunk.set_sequence((std::uint64_t{1} << 63) - 1);
+  EXPECT_EQ(CheckChunkFrame(chunk)->reason, "SEQUENCE_RANGE") << "no store takes it";
 }
 
 TEST(ChunkCheckTest, GapRangesAreChecked) {
@@ -292,7 +295,11 @@ TEST(ChunkCheckTest, GapRangesAreChecked) {
   EXPECT_EQ(gap.last_sequence, 9U);
   range.set_last_sequence(3);
   EXPECT_EQ(CheckGapRange(range, kWriter, gap)->reason, "SEQUENCE_RANGE");
-  range.set_last_sequence(9);
+  range.set_last_sequence((std::uint64_t{1} << 63) - 1);
+  ASSERT_TRUE(CheckGapRange(range, kWriter, gap).has_value()) << "no store takes it";
+  EXPECT_EQ(CheckGapRange(range, kWriter, gap)->reason, "SEQUENCE_RANGE");
+  range.set_last_sequence(kSequenceMax);
+  EXPECT_FALSE(CheckGapRange(range, kWriter, gap).has_value());
 }
 
 TEST(ChunkCheckTest, ClientsMayStateAllCausesButTheMastersOwn) {

@@ -79,6 +79,70 @@ TEST(CommitQueueTest, ClosesAtItsCountAndBytes) {
   EXPECT_EQ(counted.Take(SteadyTime::Now()).size(), 3U);
 }
 
+// A crowd of one gap each is no more groups than it was; a flood of them is.
+TEST(CommitQueueTest, AGroupHasSoManyGapsOrOneChunk) {
+  CommitQueue queue({.gap_count_max = 100});
+  const auto with_gaps = [](int writer, std::uint64_t sequence, std::size_t count) {
+    CheckedChunk chunk = Chunk(writer, sequence, sequence);
+    chunk.gaps.resize(count);
+    return chunk;
+  };
+  for (int i = 1; i <= 100; ++i) Add(queue, with_gaps(i, 1, 1));
+  Add(queue, Chunk(1, 2, 2));
+  Add(queue, with_gaps(2, 2, 1));
+  Add(queue, with_gaps(3, 2, 1000));
+  Add(queue, Chunk(4, 2, 2));
+  for (const std::size_t count : {101, 1, 1, 1}) {
+    EXPECT_EQ(queue.Take(SteadyTime::Now()).size(), count);
+  }
+}
+
+TEST(CommitQueueTest, WhatIsPutBackComesFirst) {
+  CommitQueue queue({});
+  for (std::uint64_t sequence = 1; sequence <= 4; ++sequence) {
+    Add(queue, Chunk(1, sequence, sequence));
+  }
+  std::vector<CheckedChunk> taken = queue.Take(SteadyTime::Now(), 3);
+  ASSERT_EQ(taken.size(), 3U);
+  EXPECT_EQ(queue.bytes(), 100);
+  queue.PutBack(std::move(taken));
+  EXPECT_EQ(queue.bytes(), 400);
+  const auto again = queue.Take(SteadyTime::Now());
+  ASSERT_EQ(again.size(), 4U);
+  for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(again[i].first_sequence, i + 1);
+}
+
+TEST(CommitQueueTest, WhatIsSetAsideHoldsUpItsWriterAlone) {
+  CommitQueue queue({});
+  Add(queue, Chunk(1, 1, 1));
+  queue.SetAside(std::move(queue.Take(SteadyTime::Now()).at(0)),
+                 SteadyTime::Now() + absl::Hours(1));
+  Add(queue, Chunk(1, 2, 2));
+  Add(queue, Chunk(2, 1, 1));
+  EXPECT_EQ(queue.bytes(), 300);
+  const auto others = queue.Take(SteadyTime::Now());
+  ASSERT_EQ(others.size(), 1U);
+  EXPECT_EQ(others[0].writer_no, static_cast<WriterNo>(2));
+  EXPECT_TRUE(queue.Take(SteadyTime::Now()).empty()) << "others send, so it rests";
+  EXPECT_EQ(queue.Clear().size(), 2U) << "nothing is left out";
+  EXPECT_EQ(queue.bytes(), 0);
+  Add(queue, Chunk(1, 1, 1));
+  EXPECT_EQ(queue.Take(SteadyTime::Now()).size(), 1U);
+}
+
+TEST(CommitQueueTest, WhatIsSetAsideComesFirstAndAloneAfterItsRest) {
+  CommitQueue queue({});
+  Add(queue, Chunk(1, 1, 1));
+  queue.SetAside(std::move(queue.Take(SteadyTime::Now()).at(0)), SteadyTime::Now());
+  Add(queue, Chunk(2, 1, 1));
+  Add(queue, Chunk(1, 2, 2));
+  const auto first = queue.Take(SteadyTime::Now());
+  ASSERT_EQ(first.size(), 1U);
+  EXPECT_EQ(first[0].writer_no, static_cast<WriterNo>(1));
+  EXPECT_EQ(first[0].first_sequence, 1U);
+  EXPECT_EQ(queue.Take(SteadyTime::Now()).size(), 2U);
+}
+
 TEST(CommitQueueTest, IsBoundedAndLeavesTheChunkWhereItIsFull) {
   CommitQueue queue({.queue_bytes_max = 150});
   Add(queue, Chunk(1, 1, 1));

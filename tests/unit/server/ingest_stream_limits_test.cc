@@ -231,5 +231,29 @@ TEST_F(IngestStreamLimitsTest, WritersOfAStreamThatIsNotReadCountAsHeardOf) {
   (*made)->Finish();
 }
 
+// Four bytes each on the wire, over a hundred here: credit, the queue's room and a stream's bound go by what they take.
+TEST_F(IngestStreamLimitsTest, LossesCountAsWhatTheyTake) {
+  const auto stream = NewStream();
+  Begin(*stream, writer_);
+  store_.set_block_commits(true);
+  stream->Handle(Send(writer_, 1));
+  const SteadyTime deadline = SteadyTime::Now() + absl::Seconds(10);
+  while (queue_.bytes() > 0 && !deadline.HasPassed()) absl::SleepFor(absl::Milliseconds(1));
+  ASSERT_EQ(queue_.bytes(), 0) << "under way";
+  pb::ChunkBody body;
+  for (int i = 0; i < kChunkLossesMax; ++i) {
+    body.add_losses()->set_cause(pb::GAP_CAUSE_RING_FULL);
+  }
+  body.mutable_losses(0)->set_reason(std::string(200, 'r'));
+  pb::StreamChunksRequest message;
+  *message.mutable_chunk() = MakeChunk(2, body);
+  message.mutable_chunk()->set_writer(writer_.ToBytes());
+  stream->Handle(message);
+  EXPECT_GE(queue_.bytes(), static_cast<std::int64_t>(kChunkLossesMax * sizeof(Gap) + 200));
+  store_.set_block_commits(false);
+  EXPECT_EQ(Answers(*stream).back().ack().committed_sequence(), 2U);
+  stream->Finish();
+}
+
 }  // namespace
 }  // namespace stepwell

@@ -102,6 +102,8 @@ TEST(OpenCheckTest, NamesWhatIsWrong) {
        "LABEL_VALUE_BYTES"},
       {"empty label", [](auto& o) { (*o.mutable_labels())[""] = "v"; }, "LABEL_NAME_BYTES"},
       {"generation", [](auto& o) { o.set_last_generation(~std::uint64_t{0}); }, "GENERATION_RANGE"},
+      {"a generation that leaves no room for others",
+       [](auto& o) { o.set_last_generation((std::uint64_t{1} << 63) - 2); }, "GENERATION_RANGE"},
   };
   for (const BadOpen& row : rows) {
     SCOPED_TRACE(row.name);

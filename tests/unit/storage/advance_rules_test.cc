@@ -58,6 +58,19 @@ TEST(AdvanceRulesTest, JudgesEveryCase) {
   }
 }
 
+TEST(AdvanceRulesTest, TakesAllThatTheDoorTakesAndTheCloseBehindIt) {
+  const auto check = [](WriterAdvance advance) {
+    CommitGroupRequest request;
+    request.advances.push_back(std::move(advance));
+    return CheckGroup(request);
+  };
+  EXPECT_TRUE(check(Advance(1, kSequenceMax)).ok());
+  EXPECT_TRUE(check(Advance(kSequenceMax, kSequenceMax)).ok());
+  EXPECT_TRUE(check(Advance(kSequenceMax + 1, kSequenceMax, WriterState::kClosed)).ok());
+  EXPECT_EQ(check(Advance(1, kSequenceMax + 1)).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(check(Advance(0, 1)).code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST(AdvanceRulesTest, KnowsTheCloseThatARepeatBrings) {
   constexpr auto kDied = WriterState::kDied;
   EXPECT_TRUE(RepeatCloses(Advance(4, 5, kDied), Stored(5)));

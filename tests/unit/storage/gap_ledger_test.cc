@@ -102,5 +102,25 @@ TEST(GapLedgerTest, PutsEverythingIntoTheLastRowPastTheBound) {
   EXPECT_EQ(changes[0].gap.metric_group, "");
 }
 
+TEST(GapLedgerTest, FindsTheLastRowAgainWhenItStandsForAllGroups) {
+  GapLedger ledger;
+  Gap stored = Sequences(1, 1);
+  stored.metric_group = "gpu";
+  ledger.AddStored(TrialId{1}, 4, Sequences(50, 50));
+  ledger.AddStored(TrialId{1}, 5, stored);
+  ledger.SetRowCount(TrialId{1}, WriterNo{1}, GapCause::kSpoolFull, kGapRowsMax);
+  Gap other = Sequences(10, 10);
+  other.metric_group = "cpu";
+  ledger.Note(TrialId{1}, other);
+  ledger.Note(TrialId{1}, Sequences(11, 11));
+  ledger.Note(TrialId{1}, Sequences(51, 51));
+  const std::vector<GapChange> changes = ledger.TakeChanges();
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(changes[0].gap_no, 5);
+  EXPECT_EQ(changes[0].gap.last_sequence, 11u);
+  EXPECT_EQ(changes[1].gap_no, 4);
+  EXPECT_EQ(changes[1].gap.last_sequence, 51u);
+}
+
 }  // namespace
 }  // namespace stepwell
