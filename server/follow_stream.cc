@@ -138,6 +138,7 @@ absl::Status FollowStream::Learn(const std::vector<HeadChunkPtr>& chunks) {
   // They were numbered before their chunks were committed: a snapshot of now has them.
   auto snapshot = sources_.store.OpenSnapshot(Ask().deadline);
   if (!snapshot.ok()) return AsPassing(snapshot.status());
+  (*snapshot)->Heed(call_.cancelled);
   for (std::size_t i = 0; i < unknown.size(); i += kSeriesPerLook) {
     const std::size_t end = std::min(unknown.size(), i + kSeriesPerLook);
     SeriesSelection wanted;

@@ -276,7 +276,10 @@ absl::StatusOr<v1::QueryBucketsResponse> QueryReads::QueryBuckets(
     const bool was_presumed = view->is_presumed();
     auto answer = BucketsAnswer(*view, request_untrusted, asked).Make();
     if (answer.ok() && answer->has_value()) return **std::move(answer);
-    if (!was_presumed) return answer.status();
+    // What was presumed is asked again, unless there is no time for it, or nobody waits.
+    const bool is_over =
+        absl::IsDeadlineExceeded(answer.status()) || absl::IsCancelled(answer.status());
+    if (!was_presumed || is_over) return answer.status();
     book = view->is_remembered() ? TrialView::Book::kPresumed : TrialView::Book::kRead;
   }
 }

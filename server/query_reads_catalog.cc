@@ -64,6 +64,7 @@ absl::StatusOr<v1::ListTrialsResponse> QueryReads::ListTrials(
   const HeadsPin pin = sources_.heads.PinAll();
   for (const HeadChunkPtr& chunk : pin.chunks()) chunks[chunk->trial_id].push_back(chunk);
   STEPWELL_ASSIGN_OR_RETURN(const auto snapshot, sources_.store.OpenSnapshot(call.deadline));
+  snapshot->Heed(call.cancelled);
   const std::int32_t page_size = page.limit;
   ++page.limit;  // one more tells whether there is a next page
   page.looks_max = sources_.trials_looked_at_max;

@@ -117,7 +117,8 @@ class QueryGrpcService::Impl final : public v1::QueryService::Service {
           const StallWatch::Write write(watched);
           return writer->Write(response);
         });
-    if (absl::IsCancelled(status) && call.deadline.HasPassed()) {
+    const bool is_ended = absl::IsCancelled(status) || absl::IsDeadlineExceeded(status);
+    if (is_ended && call.deadline.HasPassed()) {
       return GrpcError(absl::DeadlineExceededError(
           "the read took too long: go on with the cursor of the last message"));
     }

@@ -25,7 +25,8 @@ class QueryGrpcService {
   struct Options {
     // Reads at once; a further one waits a moment, then RESOURCE_EXHAUSTED.
     int reads_max = 16;
-    // No read runs longer, whatever the client's deadline.
+    // No read asks the database for more after that, whatever the client's deadline; what it asks then ends soon
+    // (ReadStore::OpenSnapshot).
     absl::Duration read_time_max = kReadTimeMax;
     // Samples wait for their commit: a quarter of the reads, see ReadAdmission.
     std::function<bool()> writers_wait = {};

@@ -140,6 +140,7 @@ absl::StatusOr<std::vector<std::unique_ptr<TrialView>>> TrialView::OpenFound(
       book == Book::kRead
           ? sources.store.OpenSnapshot(call.deadline)
           : sources.store.OpenToRemember(trial_ids.front(), OwnerEpoch(sources), call.deadline));
+  snapshot->Heed(call.cancelled);
   for (const TrialId trial_id : trial_ids) snapshot->ExpectBook(trial_id, gaps);
   for (std::size_t i = 0; i < views.size(); ++i) {
     views[i]->snapshot_ = snapshot;
@@ -173,6 +174,7 @@ absl::StatusOr<bool> TrialView::OpenRemembered(TrialId trial_id, const ReadCall&
   if (pin_.recovering()) return false;
   snapshot_ = sources_.store.OpenRemembered(trial_id, OwnerEpoch(sources_), call.deadline);
   if (snapshot_ == nullptr) return false;
+  snapshot_->Heed(call.cancelled);
   STEPWELL_RETURN_IF_ERROR(ReadBookkeeping(trial_id));
   is_presumed_ = is_remembered_ = true;
   return true;

@@ -29,7 +29,10 @@ PgReadLink::~PgReadLink() {
   if (loan_.has_connection()) loan_->RollbackLater();
 }
 
-void PgReadLink::Begin(absl::Duration statement_max) {
+void PgReadLink::Begin(SteadyTime deadline) {
+  const SteadyTime now = SteadyTime::Now();
+  patience_ = ReadPatience(deadline, now);
+  const absl::Duration statement_max = std::min(patience_.Left(now), kStatementMax);
   // A reader pauses between pages as long as its client is slow.
   const absl::Duration pause_max = statement_max + absl::Seconds(5);
   // Most transactions begin with bookkeeping, which is planned once.
@@ -97,10 +100,26 @@ void PgReadLink::Forget(Ticket ticket) {
   std::replace(tickets_.begin(), tickets_.end(), ticket, Ticket{0});
 }
 
+absl::Status PgReadLink::HeedPatience() {
+  const SteadyTime now = SteadyTime::Now();
+  STEPWELL_ASSIGN_OR_RETURN(const ReadPatience::Looked looked, patience_.Ask(now));
+  const absl::Duration left = patience_.Left(now);
+  // Before the first answer Begin says so itself. It travels with what is asked, so that it costs no round trip.
+  if (looked == ReadPatience::Looked::kNo || !has_answered_ || left >= kStatementMax) {
+    return absl::OkStatus();
+  }
+  queued_.insert(queued_.begin(), {ReadQuery::kControl,
+                                   {sql::kShortenRead, {MillisecondsText(left)}, /*keep=*/true}});
+  tickets_.insert(tickets_.begin(), Ticket{0});
+  return absl::OkStatus();
+}
+
 absl::Status PgReadLink::RunQueued() {
+  if (queued_.empty()) return absl::OkStatus();
+  const absl::Status wanted = HeedPatience();
   const std::vector<ReadStatement> all = std::exchange(queued_, {});
   const std::vector<Ticket> tickets = std::exchange(tickets_, {});
-  if (all.empty()) return absl::OkStatus();
+  STEPWELL_RETURN_IF_ERROR(wanted);
   if (watch_) watch_(all);
   std::vector<PgStatement> sent;
   sent.reserve(all.size());

@@ -1,6 +1,7 @@
 // PgReadLink: the one place where statements of reads run, on a connection that is borrowed for one
 // snapshot. Statements are queued and travel together when the answer of one is wanted. Each says which
-// query it is, and a watch sees all of a round trip before it is sent: tests take the plans from there.
+// query it is, and a watch sees all of a round trip before it is sent: tests take the plans from there. Nothing is
+// sent once the read's time is over, or nobody waits for it.
 //
 //   PgReadLink link(std::move(loan), watch);
 //   const auto trial = link.Queue(ReadQuery::kTrial, sql::kReadTrial, {id});
@@ -18,10 +19,12 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "base/steady_time.h"
 #include "storage/pg_connection.h"
 #include "storage/pg_read_memory.h"
 #include "storage/pg_reader_leaves.h"
 #include "storage/pg_shelf.h"
+#include "storage/read_patience.h"
 
 namespace stepwell {
 
@@ -61,6 +64,8 @@ class PgReadLink {
  public:
   // Stands for the answer of one queued statement; 0 = none.
   using Ticket = std::int64_t;
+  // No statement of a transaction runs longer.
+  static constexpr absl::Duration kStatementMax = absl::Seconds(60);
 
   // `watch` and `memory` outlive the link.
   PgReadLink(PgShelf::Loan loan, const ReadWatch& watch, PgReadMemory& memory)
@@ -69,8 +74,11 @@ class PgReadLink {
   // Ends the transaction without waiting for it.
   ~PgReadLink();
 
-  // The next statements are one transaction, of which none runs longer than `statement_max`.
-  void Begin(absl::Duration statement_max);
+  // The next statements are one transaction. None is sent after `deadline`, and each may run for as long as was left until
+  // it at most a ReadPatience::kLookEach ago: what runs then ends soon, unless it is several that travel together.
+  void Begin(SteadyTime deadline);
+  // Of that transaction. Asked now and then between two round trips, unless the read is short: kCancelled.
+  void Heed(std::function<bool()> cancelled) { patience_.Heed(std::move(cancelled)); }
   // The statement goes with the next round trip, in order, and not at all when there is none.
   Ticket Queue(ReadQuery query, SqlText sql, std::vector<PgParam> params = {},
                ReadPlan plan = ReadPlan::kForValues);
@@ -83,7 +91,8 @@ class PgReadLink {
   // For statements that may name leaves; kUnavailable is the answer where one is gone.
   LeafPlaces LeavesBy(const std::vector<LeafRange>& leaves);
   // The answer; a round trip for all that is queued where it is not there yet. The first statement that
-  // fails ends those behind it. REQUIRES: not taken before.
+  // fails ends those behind it. kDeadlineExceeded and kCancelled where it is not even asked any more. REQUIRES: not
+  // taken before.
   absl::StatusOr<PgResult> Take(Ticket ticket);
   // Sends a statement at once, alone and outside of a transaction, where the connection has kept it already;
   // TakeAhead waits for its answer. False = it was not sent. REQUIRES: nothing is queued.
@@ -100,6 +109,8 @@ class PgReadLink {
  private:
   void Add(Ticket ticket, ReadQuery query, SqlText sql, std::vector<PgParam> params, ReadPlan plan);
   void EnterPlan(ReadPlan plan);
+  // Before a round trip.
+  absl::Status HeedPatience();
   absl::Status RunQueued();
   // Once more without kept statements where a pooler is in the way and nothing was read yet.
   absl::StatusOr<std::vector<PgResult>> Send(const std::vector<PgStatement>& statements);
@@ -112,6 +123,7 @@ class PgReadLink {
   std::vector<Ticket> tickets_;  // of queued_; 0 = nobody wants it
   std::map<Ticket, PgResult> answers_;
   Ticket last_ticket_ = 0;
+  ReadPatience patience_;
   ReadPlan plan_ = ReadPlan::kForValues;  // that the transaction is set to
   bool has_answered_ = false;
   bool names_leaves_ = false;

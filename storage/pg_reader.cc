@@ -18,7 +18,7 @@ namespace stepwell {
 namespace {
 
 // The longest deadline of a read, and what a client's pause within it may take.
-constexpr absl::Duration kStatementMax = absl::Seconds(60);
+constexpr absl::Duration kStatementMax = PgReadLink::kStatementMax;
 // Where as many series are asked, and so many of all that a trial has, its ticks are fewer than their rows:
 // some ten or more series share them.
 constexpr std::size_t kManySeries = 8;
@@ -161,6 +161,7 @@ std::unique_ptr<ReadSnapshot> PgReader::OpenRemembered(TrialId trial_id, std::in
   const auto known = memory_.BookOf(trial_id);
   if (!known || known->moment != moment || known->book->series == nullptr) return nullptr;
   RememberedSnapshot::Memory memory;
+  memory.deadline = deadline;
   memory.ranges = [this, trial_id, moment](const RangeSource& source,
                                            const std::vector<std::int32_t>& series_nos) {
     return memory_.RangesOf(trial_id, source, series_nos, moment);
@@ -223,9 +224,9 @@ absl::StatusOr<std::unique_ptr<ReadSnapshot>> PgReader::OpenSnapshot(SteadyTime 
 absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> PgReaderSnapshot::Begin(
     PgShelf::Loan loan, const ReadWatch& watch, PgReadMemory& memory, SteadyTime deadline,
     std::optional<KnownBook> known) {
-  STEPWELL_ASSIGN_OR_RETURN(const absl::Duration left, Patience(deadline));
+  STEPWELL_RETURN_IF_ERROR(Patience(deadline).status());
   std::unique_ptr<PgReaderSnapshot> snapshot(new PgReaderSnapshot(std::move(loan), watch, memory));
-  snapshot->link_.Begin(left);
+  snapshot->link_.Begin(deadline);
   if (known) {
     snapshot->known_ = std::move(known);
     snapshot->owner_ =

@@ -2,10 +2,12 @@
 // same round trip. Confined to one thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/steady_time.h"
@@ -18,12 +20,13 @@ namespace stepwell {
 
 class PgReaderSnapshot final : public ReadSnapshot {
  public:
-  // A transaction on `loan`; no statement of it runs beyond `deadline`. `known`: a book that it need not read where it
-  // holds. The others outlive it.
+  // A transaction on `loan`; nothing is asked in it after `deadline` (PgReadLink::Begin). `known`: a book that it need
+  // not read where it holds. The others outlive it.
   static absl::StatusOr<std::unique_ptr<PgReaderSnapshot>> Begin(
       PgShelf::Loan loan, const ReadWatch& watch, PgReadMemory& memory, SteadyTime deadline,
       std::optional<KnownBook> known = std::nullopt);
 
+  void Heed(std::function<bool()> cancelled) override { link_.Heed(std::move(cancelled)); }
   void ExpectBook(TrialId trial_id, const GapFilter& gaps) override;
   [[nodiscard]] std::optional<PresumedBook> PresumeBook(TrialId trial_id) override;
   [[nodiscard]] absl::StatusOr<bool> ConfirmBook(TrialId trial_id) override;

@@ -14,6 +14,8 @@ select set_config('statement_timeout', $1, true),
        set_config('idle_in_transaction_session_timeout', $2, true),
        set_config('jit', 'off', true),
        set_config('plan_cache_mode', $3, true), set_config('enable_seqscan', $4, true))";
+// $1 as there.
+inline constexpr char kShortenRead[] = "select set_config('statement_timeout', $1, true)";
 inline constexpr char kPlanRead[] =
     "select set_config('plan_cache_mode', $1, true), set_config('enable_seqscan', $2, true)";
 

@@ -259,6 +259,9 @@ class ReadSnapshot {
  public:
   virtual ~ReadSnapshot() = default;
 
+  // Whether nobody waits for its answers any more, asked each ReadPatience::kLookEach at most between two questions to
+  // the database, so never of a short read: kCancelled from then on.
+  virtual void Heed(std::function<bool()> cancelled) = 0;
   // ReadTrial, ListWriters, ReadUsage and ReadGaps with this filter will be asked of the trial: all that is
   // expected comes in one round trip with the first of them.
   virtual void ExpectBook(TrialId trial_id, const GapFilter& gaps) = 0;
@@ -329,8 +332,9 @@ class ReadStore {
   // by now. kNotFound. `room` as for ReadAllSeries.
   [[nodiscard]] virtual absl::StatusOr<std::shared_ptr<const TrialBook>> ReadBook(
       TrialId trial_id, std::int64_t owner_epoch, SteadyTime deadline, const ListRoom& room);
-  // Waits for a connection until `deadline`; every statement of the snapshot ends by then. The snapshot is
-  // of the moment of its first statement.
+  // Waits for a connection until `deadline`. Nothing is asked after it, kDeadlineExceeded; a statement that runs then ends
+  // within a quarter of a second, but each of several that travel in one round trip has the time that is left for itself.
+  // The snapshot is of the moment of its first statement.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<ReadSnapshot>> OpenSnapshot(
       SteadyTime deadline) = 0;
   // What is remembered of the trial by this master, which owns the database under `owner_epoch`, without

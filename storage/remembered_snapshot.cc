@@ -35,14 +35,21 @@ bool SaysAll(const RememberedRange& range, const RowFilter& filter) {
          });
 }
 
+// As a page from the database has: what is made of them takes milliseconds.
+constexpr int kPageRows = 256;
+
 // The rows of the ranges, one after the other.
 class RememberedRows final : public RowCursor {
  public:
   RememberedRows(std::vector<RememberedSnapshot::Range> ranges, std::int64_t start_us,
-                 std::int64_t end_us)
-      : ranges_(std::move(ranges)), start_us_(start_us), end_us_(end_us) {}
+                 std::int64_t end_us, ReadPatience& patience)
+      : ranges_(std::move(ranges)), start_us_(start_us), end_us_(end_us), patience_(patience) {}
 
   absl::StatusOr<std::optional<StoredRow>> Next() override {
+    if (++page_row_ > kPageRows) {
+      page_row_ = 1;
+      STEPWELL_RETURN_IF_ERROR(patience_.Ask(SteadyTime::Now()).status());
+    }
     for (; range_ < ranges_.size(); ++range_, row_ = 0) {
       const std::vector<StoredRow>& rows = ranges_[range_]->rows;
       while (row_ < rows.size()) {
@@ -57,6 +64,8 @@ class RememberedRows final : public RowCursor {
   const std::vector<RememberedSnapshot::Range> ranges_;
   const std::int64_t start_us_;
   const std::int64_t end_us_;
+  ReadPatience& patience_;
+  int page_row_ = 0;
   std::size_t range_ = 0;
   std::size_t row_ = 0;
 };
@@ -118,7 +127,8 @@ absl::StatusOr<std::unique_ptr<RowCursor>> RememberedSnapshot::ReadRows(const Ro
     memory_.ask_ahead();
     asked_ = Asked::kAhead;
   }
-  return std::make_unique<RememberedRows>(std::move(ranges), filter.start_us, filter.end_us);
+  return std::make_unique<RememberedRows>(std::move(ranges), filter.start_us, filter.end_us,
+                                          patience_);
 }
 
 absl::StatusOr<std::unique_ptr<RollupCursor>> RememberedSnapshot::ReadRollups(

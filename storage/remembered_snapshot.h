@@ -6,9 +6,12 @@
 
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "base/steady_time.h"
 #include "storage/range_memory.h"
+#include "storage/read_patience.h"
 #include "storage/read_store.h"
 #include "storage/trial_book.h"
 
@@ -27,11 +30,16 @@ class RememberedSnapshot final : public ReadSnapshot {
     std::function<void()> ask_ahead;
     // Whether all that was taken from here before it was `asked` holds. May ask the database.
     std::function<absl::StatusOr<bool>(Asked asked)> holds;
+    // No rows are told after it.
+    SteadyTime deadline = SteadyTime::InfiniteFuture();
   };
 
   RememberedSnapshot(std::shared_ptr<const TrialBook> book, Memory memory)
-      : book_(std::move(book)), memory_(std::move(memory)) {}
+      : book_(std::move(book)),
+        memory_(std::move(memory)),
+        patience_(memory_.deadline, SteadyTime::Now()) {}
 
+  void Heed(std::function<bool()> cancelled) override { patience_.Heed(std::move(cancelled)); }
   void ExpectBook(TrialId, const GapFilter&) override {}
   [[nodiscard]] std::optional<PresumedBook> PresumeBook(TrialId) override { return std::nullopt; }
   [[nodiscard]] absl::StatusOr<bool> ConfirmBook(TrialId trial_id) override;
@@ -68,6 +76,7 @@ class RememberedSnapshot final : public ReadSnapshot {
 
   const std::shared_ptr<const TrialBook> book_;
   const Memory memory_;
+  ReadPatience patience_;
   bool has_asked_ahead_ = false;
   // kAhead: nothing was taken since.
   Asked asked_ = Asked::kNow;

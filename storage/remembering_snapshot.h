@@ -35,6 +35,7 @@ class RememberingSnapshot final : public ReadSnapshot {
         range_bytes_max_(range_bytes_max) {}
   ~RememberingSnapshot() override;
 
+  void Heed(std::function<bool()> cancelled) override { snapshot_->Heed(std::move(cancelled)); }
   void ExpectBook(TrialId trial_id, const GapFilter& gaps) override;
   [[nodiscard]] std::optional<PresumedBook> PresumeBook(TrialId trial_id) override;
   [[nodiscard]] absl::StatusOr<bool> ConfirmBook(TrialId trial_id) override;

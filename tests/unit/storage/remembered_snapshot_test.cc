@@ -64,6 +64,30 @@ TEST_F(RememberedSnapshotTest, WhatIsTakenAfterTheQuestionIsAskedAgain) {
   EXPECT_EQ(asked_, (std::vector{Asked::kNow, Asked::kNow}));
 }
 
+TEST_F(RememberedSnapshotTest, RowsEndWithTheTimeButAFewAreAllTold) {
+  const auto told = [this](std::size_t row_count) {
+    RememberedSnapshot::Memory memory = Memory();
+    memory.deadline = SteadyTime::Now() - absl::Seconds(1);
+    memory.ranges = [row_count](const RangeSource&, const std::vector<std::int32_t>&) {
+      RememberedRange all;
+      all.start_us = std::numeric_limits<std::int64_t>::min();
+      all.end_us = std::numeric_limits<std::int64_t>::max();
+      all.rows.resize(row_count);
+      for (StoredRow& row : all.rows) row.ticks = std::make_shared<const TickVectors>();
+      return std::vector{std::make_shared<const RememberedRange>(all)};
+    };
+    RememberedSnapshot snapshot(std::make_shared<const TrialBook>(), memory);
+    const auto rows = snapshot.ReadRows({.series_nos = {1}});
+    EXPECT_TRUE(rows.ok()) << rows.status();
+    for (;;) {
+      const auto row = (*rows)->Next();
+      if (!row.ok() || !*row) return row.status().code();
+    }
+  };
+  EXPECT_EQ(told(200), absl::StatusCode::kOk);
+  EXPECT_EQ(told(1000), absl::StatusCode::kDeadlineExceeded);
+}
+
 TEST_F(RememberedSnapshotTest, NothingIsAskedAheadOfWhatIsNotRemembered) {
   EXPECT_FALSE(snapshot_.ReadRows({.series_nos = {1}, .start_batch = 1, .end_batch = 2}).ok());
   EXPECT_FALSE(snapshot_.ReadRows({.series_nos = {1}, .fold_no_max = FoldNo{3}}).ok());
