@@ -53,8 +53,9 @@ TEST(SchemaPageTest, TellsTheColumnsThatThereAre) {
   const std::map<std::string, Columns> told = ColumnsOfPage();
   std::set<std::string> tables;
   for (const auto& [table, columns] : told) tables.insert(table);
-  EXPECT_THAT(tables, IsSupersetOf({"projects", "trials", "series", "gaps", "usage", "attempts", "caps",
-                                    "keep_classes", "swept_leaves", "decoded_metrics", "decoded_recent", "decoded_rollups"}));
+  EXPECT_THAT(tables, IsSupersetOf({"projects", "trials", "series", "gaps", "usage", "attempts",
+                                    "caps", "keep_classes", "swept_leaves", "decoded_metrics",
+                                    "decoded_recent", "decoded_rollups"}));
   const auto connection = testing::Connect(testing::TestPostgres::Get().FreshMigratedDatabase());
   for (const auto& [table, columns] : told) {
     SCOPED_TRACE(table);

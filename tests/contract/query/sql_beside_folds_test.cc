@@ -10,6 +10,7 @@
 #include "base/worker.h"
 #include "storage/pg_connection.h"
 #include "tests/contract/query/query_reads_fixture.h"
+#include "tests/support/codec_vectors.h"
 #include "tests/support/sql_of.h"
 
 namespace stepwell {
