@@ -9,7 +9,11 @@ absl::Time BelievedTime::At(absl::Time wall, absl::Duration monotonic) {
   if (ahead_ <= kJumpMax) {
     doubted_since_.reset();
   } else {
-    if (!doubted_since_) doubted_since_ = monotonic;
+    // Another jump on top of it has a day of its own to stand.
+    if (!doubted_since_ || ahead_ > doubted_ahead_ + kJumpMax) {
+      doubted_since_ = monotonic;
+      doubted_ahead_ = ahead_;
+    }
     if (monotonic - *doubted_since_ < kDoubtMax) {
       last_ = expected;
       return expected;

@@ -29,6 +29,7 @@ class BelievedTime {
   std::optional<absl::Time> last_;
   absl::Duration last_monotonic_ = absl::ZeroDuration();
   std::optional<absl::Duration> doubted_since_;
+  absl::Duration doubted_ahead_ = absl::ZeroDuration();  // as it was then
   absl::Duration ahead_ = absl::ZeroDuration();
 };
 

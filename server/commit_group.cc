@@ -92,10 +92,10 @@ bool CommitQueue::HasRoom(const Load& load, const CheckedChunk& chunk) const {
 std::vector<CheckedChunk> CommitQueue::Take(SteadyTime deadline, std::size_t count_max) {
   absl::MutexLock lock(&mu_);
   const auto has_any = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return closed_ || !pending_.empty() || (!aside_.empty() && !others_came_);
+    return closed_ || !pending_.empty() || RestIsOverLocked();
   };
   mu_.AwaitWithTimeout(absl::Condition(&has_any), deadline.Left());
-  if (closed_ || rest_end_.HasPassed() || (pending_.empty() && !others_came_)) EndRestLocked();
+  if (RestIsOverLocked()) EndRestLocked();
   if (pending_.empty()) return {};
   if (options_.linger > absl::ZeroDuration()) {
     const auto full = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) { return GroupFullLocked(); };
@@ -103,7 +103,19 @@ std::vector<CheckedChunk> CommitQueue::Take(SteadyTime deadline, std::size_t cou
     mu_.AwaitWithTimeout(absl::Condition(&full), until.Left());
     if (pending_.empty()) return {};  // cleared meanwhile
   }
-  return CutLocked(count_max);
+  std::vector<CheckedChunk> group = CutLocked(count_max);
+  if (group.empty() && RestIsOverLocked()) {
+    EndRestLocked();
+    group = CutLocked(count_max);
+  }
+  return group;
+}
+
+// Once closed others come first, as long as there are any: the time that is left is theirs.
+bool CommitQueue::RestIsOverLocked() const {
+  if (aside_.empty()) return false;
+  if (pending_.empty() && (closed_ || !others_came_)) return true;
+  return !closed_ && others_came_ && rest_end_.HasPassed();
 }
 
 std::vector<CheckedChunk> CommitQueue::CutLocked(std::size_t count_max) {
@@ -117,7 +129,7 @@ std::vector<CheckedChunk> CommitQueue::CutLocked(std::size_t count_max) {
     CheckedChunk& chunk = pending_.front();
     const WriterKey key = KeyOf(chunk);
     const auto tail = tails.find(key);
-    if (resting_.contains(key)) {
+    if (resting_.contains(chunk.trial_id)) {
       aside_.push_back(std::move(chunk));
     } else if (!HasRoom(load, chunk) || (chunk.is_alone && !group.empty())) {
       break;
@@ -136,7 +148,7 @@ std::vector<CheckedChunk> CommitQueue::CutLocked(std::size_t count_max) {
     left.pop_back();
   }
   bytes_ -= load.bytes;
-  others_came_ = others_came_ || !group.empty();
+  others_came_ = others_came_ || (!group.empty() && !group.front().is_alone);
   return group;
 }
 
@@ -150,24 +162,34 @@ void CommitQueue::PutBack(std::vector<CheckedChunk> chunks) {
 
 void CommitQueue::SetAside(CheckedChunk chunk, SteadyTime rest_end) {
   absl::MutexLock lock(&mu_);
-  if (resting_.empty()) others_came_ = false;
-  // One rest for all: who rests since before may wait for the same.
-  rest_end_ = std::max(rest_end_, rest_end);
+  others_came_ = false;
+  rest_end_ = rest_end;
   bytes_ += chunk.bytes;
   chunk.is_alone = true;
-  resting_.insert(KeyOf(chunk));
+  resting_.insert(chunk.trial_id);
   aside_.push_back(std::move(chunk));
 }
 
-void CommitQueue::EndRestLocked() {
-  for (; !aside_.empty(); aside_.pop_back()) pending_.push_front(std::move(aside_.back()));
-  resting_.clear();
+void CommitQueue::EndRests() {
+  absl::MutexLock lock(&mu_);
   rest_end_ = SteadyTime::InfinitePast();
+}
+
+void CommitQueue::EndRestLocked() {
+  const TrialId trial_id = aside_.front().trial_id;
+  std::deque<CheckedChunk> ready, rest;
+  for (CheckedChunk& chunk : aside_) {
+    (chunk.trial_id == trial_id ? ready : rest).push_back(std::move(chunk));
+  }
+  aside_ = std::move(rest);
+  resting_.erase(trial_id);
+  others_came_ = false;
+  for (; !ready.empty(); ready.pop_back()) pending_.push_front(std::move(ready.back()));
 }
 
 std::vector<CheckedChunk> CommitQueue::Clear() {
   absl::MutexLock lock(&mu_);
-  EndRestLocked();
+  while (!aside_.empty()) EndRestLocked();
   std::vector<CheckedChunk> dropped(std::make_move_iterator(pending_.begin()),
                                     std::make_move_iterator(pending_.end()));
   pending_.clear();

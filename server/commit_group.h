@@ -113,9 +113,13 @@ class CommitQueue {
       ABSL_LOCKS_EXCLUDED(mu_);
   // What Take gave last, and could not be stored: the next Take begins with it.
   void PutBack(std::vector<CheckedChunk> chunks) ABSL_LOCKS_EXCLUDED(mu_);
-  // As PutBack, of one that cannot be stored by itself. Take leaves out its writer, and all that this one sends, until
-  // `rest_end` or Close, or where nobody else sends anything; then it comes first, and alone.
+  // As PutBack, of one that cannot be stored by itself. Take leaves out its trial, for what holds it up (a lock on the
+  // trial's row) as a rule holds up all of it: until `rest_end`, once others had a group since, or where nobody else sends
+  // anything. Then it comes first, and alone; one trial at a time, and others' next group comes between two.
   void SetAside(CheckedChunk chunk, SteadyTime rest_end) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // No rest is needed any more: what rests is tried as soon as others had a group.
+  void EndRests() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Drops all that waits: ownership was lost.
   std::vector<CheckedChunk> Clear() ABSL_LOCKS_EXCLUDED(mu_);
@@ -137,16 +141,18 @@ class CommitQueue {
   };
   bool HasRoom(const Load& load, const CheckedChunk& chunk) const;
   std::vector<CheckedChunk> CutLocked(std::size_t count_max) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  bool RestIsOverLocked() const ABSL_SHARED_LOCKS_REQUIRED(mu_);
+  // Of the trial that rests longest.
   void EndRestLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
   mutable absl::Mutex mu_;
   std::deque<CheckedChunk> pending_ ABSL_GUARDED_BY(mu_);
-  // Behind one another of each writer that rests; they count as pending.
+  // Of trials that rest, in their order; they count as pending.
   std::deque<CheckedChunk> aside_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_set<std::pair<TrialId, WriterNo>> resting_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_set<TrialId> resting_ ABSL_GUARDED_BY(mu_);
   SteadyTime rest_end_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfinitePast();
-  // Since the rest began.
+  // Since one was set aside, or its rest ended.
   bool others_came_ ABSL_GUARDED_BY(mu_) = false;
   std::int64_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   std::int64_t held_bytes_ ABSL_GUARDED_BY(mu_) = 0;

@@ -110,14 +110,18 @@ bool GroupCommitter::CommitNext(SteadyTime deadline) {
   std::vector<CheckedChunk> slow = Store(std::move(chunks), is_alone ? 1 : search_.tries());
   if (!slow.empty()) {
     NoteSlow(std::move(slow));
-  } else if (!is_alone) {
+  } else if (is_alone) {
+    parts_.queue.EndRests();
+  } else {
     search_.Stored(count);
+    others_stored_ = true;
   }
   return true;
 }
 
 void GroupCommitter::NoteSlow(std::vector<CheckedChunk> chunks) {
   CheckedChunk& first = chunks.front();
+  if (!search_.is_on() && !first.is_alone) others_stored_ = false;
   if (!first.is_alone && !search_.TimedOut(chunks.size())) {
     parts_.queue.PutBack(std::move(chunks));
     return;
@@ -127,7 +131,10 @@ void GroupCommitter::NoteSlow(std::vector<CheckedChunk> chunks) {
                                   {"sequence", first.first_sequence},
                                   {"gaps", first.gaps.size()},
                                   {"bytes", first.bytes}});
-  parts_.queue.SetAside(std::move(first), SteadyTime::Now() + options_.slow_rest);
+  // Where nobody passed either it is perhaps the database that is slow: no time to rest.
+  const absl::Duration rest = others_stored_ ? options_.slow_rest : absl::ZeroDuration();
+  others_stored_ = false;
+  parts_.queue.SetAside(std::move(first), SteadyTime::Now() + rest);
 }
 
 bool GroupCommitter::IsStopping() {

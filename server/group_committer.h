@@ -5,7 +5,7 @@
 // A database that does not answer is waited for with the same group in hand; the guarded UPDATE of
 // the store makes the repeat harmless. Data that the store refuses is narrowed down to the one
 // chunk, which is consumed as rejected. One that the store cannot take in its time is narrowed down as well, and kept:
-// it is tried again for ever, but others pass between two tries. A lost ownership ends all streams.
+// it is tried again for ever, but other trials' chunks pass between two tries. A lost ownership ends all streams.
 #pragma once
 
 #include <atomic>
@@ -49,7 +49,8 @@ class GroupCommitter {
                                 .longest = absl::Milliseconds(500)};
     // Nothing is committed while more than this waits for a fold: memory.
     std::int64_t unfolded_bytes_max = 512 << 20;
-    // A chunk that runs out of time by itself lets others pass for so long: three times what a try may take.
+    // The trial of a chunk that runs out of time, beside others that do not, lets these pass for so long: three times
+    // what a try may take.
     absl::Duration slow_rest = absl::Seconds(30);
   };
   // All outlive this.
@@ -104,6 +105,7 @@ class GroupCommitter {
   std::atomic<std::int64_t> settling_us_{0};  // received_time in work, 0 = none
   std::int64_t last_received_us_ = 0;         // confined to the thread
   SlowSearch search_;                         // so is this
+  bool others_stored_ = false;  // so is this: since a search began, or one was set aside
   mutable absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   SteadyTime give_up_time_ ABSL_GUARDED_BY(mu_) = SteadyTime::InfiniteFuture();

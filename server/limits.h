@@ -20,7 +20,7 @@ inline constexpr std::int32_t kChunkLossesMax = 1000;
 // rollups of 2 kB, for 8 bytes on the wire at worst, and a fold takes a chunk whole. So many for each table at least: a
 // machine's clock may be set between ticks, twice.
 inline constexpr std::size_t kThinStretchTicks = 8;
-inline constexpr std::int64_t kChunkThinStretchesMax = 512;
+inline constexpr std::int64_t kChunkThinStretchesMax = 4096;
 inline constexpr std::int64_t kTableThinStretches = 3;
 inline constexpr std::int32_t kSeriesPerWriterMax = 10'000;
 inline constexpr std::int32_t kSeriesPerTrialMax = 200'000;

@@ -19,6 +19,7 @@ class SlowSearch {
     if (suspect_count_ == 0) return std::numeric_limits<std::size_t>::max();
     return suspect_count_ == 1 ? 1 : suspect_count_ / 2;
   }
+  bool is_on() const { return suspect_count_ > 0; }
   // So often a group is tried that runs out of time. Once may be anything.
   int tries() const { return suspect_count_ == 0 ? 2 : 1; }
 

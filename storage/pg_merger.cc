@@ -244,8 +244,9 @@ absl::Status PgMerger::MergeTrial(PgConnection& connection, const MergeLimits& l
       }
       STEPWELL_ASSIGN_OR_RETURN(work_, Begin(connection, picked_.front(), limits, plan));
       picked_.pop_front();
-      // Behind the others: what many rows wait for holds up nobody.
-      if (!work_->is_whole) picked_.push_back(work_->key);
+      // The rest is picked anew, if it is ripe still, with whatever became ripe meanwhile: what many rows wait for holds
+      // up nobody.
+      picked_in_part_ = picked_in_part_ || !work_->is_whole;
       STEPWELL_RETURN_IF_ERROR(PlanRollupsOf(connection, *work_));
     }
     // For the order of locks; see PgRollupJoiner.

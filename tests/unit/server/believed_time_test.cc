@@ -52,6 +52,14 @@ TEST_F(BelievedTimeTest, OneThatStandsForADayIsBelieved) {
   EXPECT_EQ(OffAfter(absl::Hours(1), kYear), kYear);
 }
 
+TEST_F(BelievedTimeTest, AnotherJumpOnTopOfOneHasADayOfItsOwn) {
+  OffAfter(absl::Minutes(1), absl::ZeroDuration());
+  OffAfter(absl::Minutes(1), absl::Hours(2));
+  EXPECT_EQ(OffAfter(absl::Hours(23), kYear), absl::ZeroDuration());
+  EXPECT_EQ(OffAfter(absl::Hours(23), kYear), absl::ZeroDuration());
+  EXPECT_EQ(OffAfter(absl::Hours(1), kYear), kYear);
+}
+
 TEST_F(BelievedTimeTest, OneThatIsSetBackIsBelievedAtOnce) {
   OffAfter(absl::Minutes(1), absl::ZeroDuration());
   EXPECT_EQ(OffAfter(absl::Minutes(1), -kYear), -kYear);

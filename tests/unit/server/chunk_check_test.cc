@@ -186,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "TICK_COUNT", "at most 65536"},
         BadBody{"days_apart",
                 [](auto& b) {
-                  for (int i = 3; i < 513; ++i) {
+                  for (int i = 3; i < 4097; ++i) {
                     First(b).mutable_columns(0)->add_doubles(i);
                     First(b).add_time_deltas_us(0);
                   }
@@ -195,8 +195,8 @@ INSTANTIATE_TEST_SUITE_P(
                   }
                 },
                 "TIME_SPREAD",
-                "tables[].time_deltas_us spread ticks over 513 stretches of up to 24 hours with "
-                "fewer than 8 ticks each, allowed in a chunk are at most 512"}),
+                "tables[].time_deltas_us spread ticks over 4097 stretches of up to 24 hours with "
+                "fewer than 8 ticks each, allowed in a chunk are at most 4096"}),
     [](const auto& row) { return row.param.name; });
 
 TEST(ChunkCheckTest, TooManyBytesAreConsumed) {

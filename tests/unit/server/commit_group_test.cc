@@ -1,12 +1,16 @@
 #include "server/commit_group.h"
 #include "base/steady_time.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <map>
 #include <random>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/worker.h"
 #include "server/credit_plan.h"
 #include "server/ingest_session.h"
@@ -15,6 +19,8 @@
 
 namespace stepwell {
 namespace {
+
+using ::testing::ElementsAre;
 
 CheckedChunk Chunk(int writer, std::uint64_t first, std::uint64_t last,
                    std::uint64_t generation = 1) {
@@ -112,35 +118,109 @@ TEST(CommitQueueTest, WhatIsPutBackComesFirst) {
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(again[i].first_sequence, i + 1);
 }
 
-TEST(CommitQueueTest, WhatIsSetAsideHoldsUpItsWriterAlone) {
-  CommitQueue queue({});
-  Add(queue, Chunk(1, 1, 1));
-  queue.SetAside(std::move(queue.Take(SteadyTime::Now()).at(0)),
-                 SteadyTime::Now() + absl::Hours(1));
-  Add(queue, Chunk(1, 2, 2));
-  Add(queue, Chunk(2, 1, 1));
-  EXPECT_EQ(queue.bytes(), 300);
-  const auto others = queue.Take(SteadyTime::Now());
-  ASSERT_EQ(others.size(), 1U);
-  EXPECT_EQ(others[0].writer_no, static_cast<WriterNo>(2));
-  EXPECT_TRUE(queue.Take(SteadyTime::Now()).empty()) << "others send, so it rests";
-  EXPECT_EQ(queue.Clear().size(), 2U) << "nothing is left out";
-  EXPECT_EQ(queue.bytes(), 0);
-  Add(queue, Chunk(1, 1, 1));
-  EXPECT_EQ(queue.Take(SteadyTime::Now()).size(), 1U);
+// Of a trial that is slow, and of others.
+class AsideTest : public ::testing::Test {
+ protected:
+  void AddOf(int trial, std::uint64_t sequence, int writer = 1) {
+    CheckedChunk chunk = Chunk(writer, sequence, sequence);
+    chunk.trial_id = static_cast<TrialId>(trial);
+    Add(queue_, std::move(chunk));
+  }
+  // "trial/writer/sequence" of each.
+  std::vector<std::string> Take() {
+    std::vector<std::string> taken;
+    taken_ = queue_.Take(SteadyTime::Now());
+    for (const CheckedChunk& chunk : taken_) {
+      taken.push_back(absl::StrCat(Value(chunk.trial_id), "/", Value(chunk.writer_no), "/",
+                                   chunk.first_sequence));
+    }
+    return taken;
+  }
+  // What was taken last, which is one.
+  void SetAside(absl::Duration rest) {
+    ASSERT_EQ(taken_.size(), 1U);
+    queue_.SetAside(std::move(taken_[0]), SteadyTime::Now() + rest);
+  }
+  void SetAsideOf(int trial, absl::Duration rest) {
+    AddOf(trial, 1);
+    ASSERT_THAT(Take(), ElementsAre(absl::StrCat(trial, "/1/1")));
+    SetAside(rest);
+  }
+
+  CommitQueue queue_{{}};
+  std::vector<CheckedChunk> taken_;
+};
+
+TEST_F(AsideTest, ItsTrialRestsAndNobodyElse) {
+  SetAsideOf(1, absl::Hours(1));
+  AddOf(1, 2);
+  AddOf(1, 1, /*writer=*/2);
+  AddOf(2, 1);
+  EXPECT_EQ(queue_.bytes(), 400);
+  EXPECT_THAT(Take(), ElementsAre("2/1/1"));
+  EXPECT_THAT(Take(), ElementsAre()) << "others send, so it rests";
+  EXPECT_EQ(queue_.Clear().size(), 3U) << "nothing is left out";
+  EXPECT_EQ(queue_.bytes(), 0);
+  AddOf(1, 1);
+  EXPECT_THAT(Take(), ElementsAre("1/1/1"));
 }
 
-TEST(CommitQueueTest, WhatIsSetAsideComesFirstAndAloneAfterItsRest) {
-  CommitQueue queue({});
-  Add(queue, Chunk(1, 1, 1));
-  queue.SetAside(std::move(queue.Take(SteadyTime::Now()).at(0)), SteadyTime::Now());
-  Add(queue, Chunk(2, 1, 1));
-  Add(queue, Chunk(1, 2, 2));
-  const auto first = queue.Take(SteadyTime::Now());
-  ASSERT_EQ(first.size(), 1U);
-  EXPECT_EQ(first[0].writer_no, static_cast<WriterNo>(1));
-  EXPECT_EQ(first[0].first_sequence, 1U);
-  EXPECT_EQ(queue.Take(SteadyTime::Now()).size(), 2U);
+TEST_F(AsideTest, ItComesFirstAndAloneAfterItsRestAndAGroupOfOthers) {
+  SetAsideOf(1, absl::ZeroDuration());
+  AddOf(2, 1);
+  AddOf(1, 2);
+  EXPECT_THAT(Take(), ElementsAre("2/1/1"));
+  AddOf(2, 2);
+  EXPECT_THAT(Take(), ElementsAre("1/1/1"));
+  EXPECT_THAT(Take(), ElementsAre("1/1/2", "2/1/2"));
+}
+
+TEST_F(AsideTest, WhereNobodyElseSendsItRestsNot) {
+  SetAsideOf(1, absl::Hours(1));
+  EXPECT_THAT(Take(), ElementsAre("1/1/1"));
+  SetAside(absl::Hours(1));
+  AddOf(1, 2);
+  EXPECT_THAT(Take(), ElementsAre("1/1/1"));
+  EXPECT_THAT(Take(), ElementsAre("1/1/2"));
+}
+
+TEST_F(AsideTest, BetweenTwoThatAreTriedOthersHaveAGroup) {
+  SetAsideOf(1, absl::ZeroDuration());
+  AddOf(3, 1);
+  AddOf(2, 1);
+  EXPECT_THAT(Take(), ElementsAre("3/1/1", "2/1/1"));
+  queue_.SetAside(std::move(taken_[1]), SteadyTime::Now());
+  AddOf(3, 2);
+  EXPECT_THAT(Take(), ElementsAre("3/1/2"));
+  AddOf(3, 3);
+  EXPECT_THAT(Take(), ElementsAre("1/1/1"));
+  EXPECT_THAT(Take(), ElementsAre("3/1/3"));
+  AddOf(3, 4);
+  EXPECT_THAT(Take(), ElementsAre("2/1/1"));
+  EXPECT_THAT(Take(), ElementsAre("3/1/4"));
+}
+
+TEST_F(AsideTest, WhatPassedEndsTheRestOfAll) {
+  SetAsideOf(1, absl::Hours(1));
+  AddOf(3, 1);
+  EXPECT_THAT(Take(), ElementsAre("3/1/1"));
+  EXPECT_THAT(Take(), ElementsAre());
+  queue_.EndRests();
+  EXPECT_THAT(Take(), ElementsAre("1/1/1"));
+}
+
+TEST_F(AsideTest, AtTheEndOthersComeFirst) {
+  SetAsideOf(1, absl::Hours(1));
+  AddOf(1, 2);
+  AddOf(2, 1);
+  AddOf(2, 2, /*writer=*/7);
+  queue_.Close();
+  EXPECT_THAT(Take(), ElementsAre("2/1/1", "2/7/2"));
+  EXPECT_THAT(Take(), ElementsAre("1/1/1"));
+  SetAside(absl::Hours(1));
+  EXPECT_THAT(Take(), ElementsAre("1/1/1"));
+  EXPECT_THAT(Take(), ElementsAre("1/1/2"));
+  EXPECT_THAT(Take(), ElementsAre());
 }
 
 TEST(CommitQueueTest, IsBoundedAndLeavesTheChunkWhereItIsFull) {

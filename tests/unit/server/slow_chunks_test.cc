@@ -23,18 +23,20 @@ using ::testing::ElementsAre;
 class Acked final : public CommitListener {
  public:
   void Committed(const CheckedChunk& chunk) override {
-    EXPECT_EQ(chunk.first_sequence, ++last_[chunk.writer_no]);
+    EXPECT_EQ(chunk.first_sequence, ++last_[{chunk.trial_id, chunk.writer_no}]);
     if (chunk.rejected) ++rejected_count_;
   }
   void TellAcks() override {}
   void Refenced(const CheckedChunk& /*chunk*/) override { ADD_FAILURE() << "nobody else writes"; }
   void End(const absl::Status& why) override { ADD_FAILURE() << why; }
 
-  std::uint64_t last(const OpenedWriter& writer) { return last_[writer.writer_no]; }
+  std::uint64_t last(const OpenedWriter& writer) {
+    return last_[{writer.trial_id, writer.writer_no}];
+  }
   int rejected_count() const { return rejected_count_; }
 
  private:
-  std::map<WriterNo, std::uint64_t> last_;
+  std::map<std::pair<TrialId, WriterNo>, std::uint64_t> last_;
   int rejected_count_ = 0;
 };
 
@@ -48,10 +50,11 @@ class SlowChunksTest : public ::testing::Test {
     state_.BecomeOwner(epoch_, /*recovering=*/false);
   }
 
-  OpenedWriter OpenWriter() {
+  OpenedWriter OpenWriter() { return OpenWriterOf(absl::StrCat("t", ++trial_count_)); }
+  OpenedWriter OpenWriterOf(const std::string& trial) {
     OpenWriterRequest request;
     request.trials = kAllProjects;
-    request.trial.external_id = "t";
+    request.trial.external_id = trial;
     request.writer = Uuid::Random();
     request.attempt_key = "job";
     request.owner_epoch = epoch_;
@@ -67,7 +70,7 @@ class SlowChunksTest : public ::testing::Test {
     chunk.writer_no = writer.writer_no;
     chunk.generation = writer.generation;
     chunk.attempt = 1;
-    chunk.first_sequence = chunk.last_sequence = ++sent_[writer.writer_no];
+    chunk.first_sequence = chunk.last_sequence = ++sent_[{writer.trial_id, writer.writer_no}];
     chunk.journal_entry = absl::StrCat("chunk ", chunk.first_sequence);
     chunk.bytes = 100;
     ASSERT_TRUE(queue_.Add(chunk, SteadyTime::Now()).ok());
@@ -83,8 +86,9 @@ class SlowChunksTest : public ::testing::Test {
                   std::uint64_t sequence, bool with_gaps = true) {
     return std::any_of(
         request.advances.begin(), request.advances.end(), [&](const WriterAdvance& advance) {
-          return advance.writer_no == writer.writer_no && advance.first_sequence <= sequence &&
-                 sequence <= advance.last_sequence && (with_gaps || advance.gaps.empty());
+          return advance.trial_id == writer.trial_id && advance.writer_no == writer.writer_no &&
+                 advance.first_sequence <= sequence && sequence <= advance.last_sequence &&
+                 (with_gaps || advance.gaps.empty());
         });
   }
   void CommitTimes(int count) {
@@ -94,7 +98,8 @@ class SlowChunksTest : public ::testing::Test {
   testing::FakeIngestStore store_;
   std::int64_t epoch_ = 0;
   const std::shared_ptr<Acked> committed_ = std::make_shared<Acked>();
-  std::map<WriterNo, std::uint64_t> sent_;
+  std::map<std::pair<TrialId, WriterNo>, std::uint64_t> sent_;
+  int trial_count_ = 0;
   Heads heads_;
   MasterState state_;
   IngestStats stats_;
@@ -116,7 +121,7 @@ TEST_F(SlowChunksTest, OthersPassBetweenTwoTriesOfOneThatNeverEndsInTime) {
   CommitTimes(20);
   const auto expect = [&](std::uint64_t others, std::uint64_t of_slow) {
     for (const OpenedWriter& writer : writers) {
-      EXPECT_EQ(committed_->last(writer), writer.writer_no == slow.writer_no ? of_slow : others);
+      EXPECT_EQ(committed_->last(writer), writer.trial_id == slow.trial_id ? of_slow : others);
     }
   };
   expect(3, 1);
@@ -138,6 +143,50 @@ TEST_F(SlowChunksTest, OthersPassBetweenTwoTriesOfOneThatNeverEndsInTime) {
   expect(4, 4);
   EXPECT_EQ(queue_.bytes(), 0);
   EXPECT_EQ(committed_->rejected_count(), 0) << "slow is not bad";
+}
+
+// As a lock on the trial's row has it: its ranks are found together, not one by one.
+TEST_F(SlowChunksTest, AllOfATrialThatIsHeldUpWaitTogether) {
+  std::vector<OpenedWriter> held;
+  for (int i = 0; i < 8; ++i) held.push_back(OpenWriterOf("held"));
+  const OpenedWriter other = OpenWriter();
+  for (const OpenedWriter& writer : held) Send(writer);
+  Send(other);
+  store_.FailWhere([&](const CommitGroupRequest& request) -> absl::Status {
+    const auto is_held = [&](const auto& advance) { return advance.trial_id == held[0].trial_id; };
+    return std::any_of(request.advances.begin(), request.advances.end(), is_held)
+               ? absl::DeadlineExceededError("statement timeout")
+               : absl::OkStatus();
+  });
+  CommitTimes(5);
+  EXPECT_EQ(committed_->last(other), 1u);
+  const int tries = store_.commit_count();
+  EXPECT_LE(tries, 8) << "9 chunks halved down to one, one of which is tried twice";
+  for (std::uint64_t sent = 2; sent <= 20; ++sent) {
+    for (const OpenedWriter& writer : held) Send(writer);
+    Send(other);
+    CommitTimes(1);
+    EXPECT_GE(committed_->last(other), sent - 1) << "the first one is tried once more";
+  }
+  EXPECT_LE(store_.commit_count(), tries + 19 + 1);
+  store_.FailWhere(nullptr);
+  queue_.EndRests();
+  CommitTimes(20);
+  for (const OpenedWriter& writer : held) EXPECT_EQ(committed_->last(writer), 20u);
+}
+
+// A database that stands for all holds nobody longer than it stands.
+TEST_F(SlowChunksTest, WhereNobodyPassesNobodyRests) {
+  std::vector<OpenedWriter> writers;
+  for (int i = 0; i < 8; ++i) writers.push_back(OpenWriter());
+  for (const OpenedWriter& writer : writers) Send(writer);
+  store_.FailWhere([](const CommitGroupRequest&) -> absl::Status {
+    return absl::DeadlineExceededError("statement timeout");
+  });
+  CommitTimes(5);
+  store_.FailWhere(nullptr);
+  CommitTimes(10);
+  for (const OpenedWriter& writer : writers) EXPECT_EQ(committed_->last(writer), 1u);
 }
 
 TEST_F(SlowChunksTest, OneThatIsAloneIsTriedWithoutARest) {

@@ -12,7 +12,7 @@
 namespace stepwell {
 namespace {
 
-constexpr std::int64_t kHourUs = 3'600'000'000;
+constexpr std::int64_t kHourUs = 3'5000'000'000;
 constexpr std::int64_t kMinuteUs = 60'000'000;
 
 TickTable Ticks(std::uint32_t tick_group, int count, std::int64_t step_us,
@@ -45,7 +45,7 @@ TEST(TimeSpreadTest, WhatNobodysChunkIsIsRefused) {
   TickTable clock_set_twice = Ticks(1, 3, kMinuteUs);
   clock_set_twice.times_us.push_back(0);
   clock_set_twice.times_us.push_back(9'223'372'036'854'775);
-  TickTable backwards = Ticks(1, 600, -25 * kHourUs);
+  TickTable backwards = Ticks(1, 5000, -25 * kHourUs);
   struct Row {
     const char* name;
     std::vector<TickTable> tables;
@@ -56,13 +56,13 @@ TEST(TimeSpreadTest, WhatNobodysChunkIsIsRefused) {
            {"a second each", {Ticks(1, kChunkSamplesMax, 1'000'000)}, 0},
            {"a minute each for 45 days", {Ticks(1, kChunkSamplesMax, kMinuteUs)}, 0},
            {"an hour each for seven years", {Ticks(1, kChunkSamplesMax, kHourUs)}, 0},
-           {"512 days", {Ticks(1, 512, 25 * kHourUs)}, 0},
-           {"513 days", {Ticks(1, 513, 25 * kHourUs)}, 513},
-           {"600 days, the last first", {backwards}, 600},
-           {"513 days, each in a table", Dealt(513, 513), 0},
+           {"4096 days", {Ticks(1, 4096, 25 * kHourUs)}, 0},
+           {"4097 days", {Ticks(1, 4097, 25 * kHourUs)}, 4097},
+           {"5000 days, the last first", {backwards}, 5000},
+           {"4097 days, in many tables", Dealt(1500, 4097), 0},
            {"a machine's clock, set twice", Groups(1000, clock_set_twice), 0},
            {"one tick of each group", Groups(kChunkTablesMax, Ticks(1, 1, 0)), 0},
-           {"four days of each group", Groups(1000, Ticks(1, 4, 25 * kHourUs)), 4000},
+           {"four days of each group", Groups(2000, Ticks(1, 4, 25 * kHourUs)), 8000},
            {"as many days as ticks", {Ticks(1, kChunkSamplesMax, 25 * kHourUs)}, 65536},
            {"in many tables", Dealt(kChunkTablesMax, kChunkSamplesMax), 65536},
        }) {
