@@ -23,7 +23,8 @@ using ::testing::ElementsAre;
 class Acked final : public CommitListener {
  public:
   void Committed(const CheckedChunk& chunk) override {
-    EXPECT_EQ(chunk.first_sequence, ++last_[{chunk.trial_id, chunk.writer_no}]);
+    const std::pair key(chunk.trial_id, chunk.writer_no);
+    EXPECT_EQ(chunk.first_sequence, ++last_[key]);
     if (chunk.rejected) ++rejected_count_;
   }
   void TellAcks() override {}

@@ -12,7 +12,7 @@
 namespace stepwell {
 namespace {
 
-constexpr std::int64_t kHourUs = 3'5000'000'000;
+constexpr std::int64_t kHourUs = 3'600'000'000;
 constexpr std::int64_t kMinuteUs = 60'000'000;
 
 TickTable Ticks(std::uint32_t tick_group, int count, std::int64_t step_us,
