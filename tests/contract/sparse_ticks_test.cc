@@ -95,10 +95,10 @@ TEST_F(SparseTicks, OfWhichSomeAreMergedAreReadOnce) {
   for (std::int64_t left = 40; left > 0;) {
     const auto merged = folds_->Merge(kEpoch, limits);
     ASSERT_TRUE(merged.ok()) << merged.status();
-    ASSERT_TRUE(merged->more);
     ASSERT_GT(merged->recent_rows_taken, 0);
     EXPECT_EQ(ReadSamples(), expected_);
     left = WaitingOf(writer);
+    ASSERT_TRUE(merged->more || left == 0);
     if (left % 3 == 0) Reopen();  // another master goes on with what is there
   }
   MergeAll(limits);
