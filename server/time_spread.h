@@ -1,5 +1,5 @@
 // TimeSpread: how far apart the ticks of one chunk may be. Ticks over a day apart are a row each, with rollups of its own,
-// however few bytes they took on the wire: of some hundred a chunk may consist, of tens of thousands nobody's does. A core;
+// however few bytes they took on the wire: of some thousand a chunk may consist, of tens of thousands nobody's does. A core;
 // pure.
 #pragma once
 
